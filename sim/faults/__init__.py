@@ -1,1 +1,1 @@
-"""What goes wrong: faults as data, and the calendar that starts and heals them."""
+"""Fault injection: faults as data, and the calendar that starts and heals them."""

@@ -1,33 +1,33 @@
-"""One fault at work: it begins, it is healed, and it says what came of it."""
+"""A fault in progress: it begins, it is healed, and it gives evidence of its effect."""
 
 from typing import NamedTuple, Protocol
 
 
 class Evidence(NamedTuple):
-    """What the substrate says about a fault."""
+    """The substrate's evidence of a fault."""
 
     took_effect: bool
-    """Whether anything was different because of it."""
+    """True if anything was different because of it."""
     effect: str
-    """What it did, in words."""
+    """Its effect as text."""
 
 
 class Action(Protocol):
     """A fault whose target is resolved."""
 
     def begin(self) -> None:
-        """Break something."""
+        """Begins the fault."""
 
     def heal(self) -> bool:
-        """Mend it; false if it is not yet possible and must be asked again a little later."""
+        """Ends the fault; false if that is not yet possible, to be called again a little later."""
 
     def evidence(self) -> Evidence:
-        """What came of it up to now."""
+        """Evidence of its effect up to now."""
 
 
 class Instant:
-    """Base of what is done in an instant."""
+    """Base of faults without a duration."""
 
     def heal(self) -> bool:
-        """Nothing to do."""
+        """Nothing to heal."""
         return True

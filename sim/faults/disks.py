@@ -19,26 +19,26 @@ _DIRECTORY: Final = key("directory", "directory")
 
 
 class _DiskFault(TargetFault):
-    """Something is wrong with the same log directory of some hosts."""
+    """A fault of the same log directory of some hosts."""
 
     hits: ClassVar[Hits] = "server"
     directory = 0
     trouble: ClassVar[Trouble]
-    """Under which the disk counts operations that were not as usual."""
+    """Name under which the disk counts the operations that it affects."""
     verb: ClassVar[str]
-    """What becomes of them."""
+    """Effect on those operations, as text."""
 
     @property
     def place(self) -> int:
-        """The log directory."""
+        """Number of the log directory."""
         return self.directory
 
     @abstractmethod
     def break_disk(self, disk: Disk) -> None:
-        """Break one disk."""
+        """Breaks one disk."""
 
     def on(self, names: tuple[str, ...], site: Site) -> "BrokenDisks | None":
-        """At work on these hosts, those that have that log directory."""
+        """Action on those of these hosts that have that log directory."""
         at = self.directory
         disks = [host.disks[at] for host in site.hosts(names) if at < len(host.disks)]
         return BrokenDisks(self, disks, site) if disks else None
@@ -54,19 +54,19 @@ class BrokenDisks:
         self._before = 0
 
     def begin(self) -> None:
-        """Break the disks."""
+        """Breaks the disks."""
         self._before = self._affected()
         for disk in self._disks:
             self._troubles.begin(disk, self._fault.break_disk)
 
     def heal(self) -> bool:
-        """Mend the disks."""
+        """Heals the disks."""
         for disk in self._disks:
             self._troubles.heal(disk, self._fault.break_disk)
         return True
 
     def evidence(self) -> Evidence:
-        """Whether an operation was slower or refused."""
+        """Operations that were slower or refused."""
         affected = self._affected() - self._before
         return Evidence(affected > 0, f"{affected} disk operations {self._fault.verb}")
 
@@ -75,7 +75,7 @@ class BrokenDisks:
 
 
 class DiskSwap(Instant):
-    """Log directories come back empty, while their process is down for a moment."""
+    """Replaces log directories by empty ones, while their process is down for a moment."""
 
     def __init__(self, world: World, names: Sequence[str], directory: int | None) -> None:
         self._processes: list[tuple[Process, list[Disk]]] = []
@@ -87,7 +87,7 @@ class DiskSwap(Instant):
         self._wiped: list[str] = []
 
     def begin(self) -> None:
-        """Kill what runs, swap the disks, start again what ran."""
+        """Kills processes that run, swaps the disks, starts those processes again."""
         for process, disks in self._processes:
             was_running = process.running
             if was_running:
@@ -99,7 +99,7 @@ class DiskSwap(Instant):
                 process.start()
 
     def evidence(self) -> Evidence:
-        """Whose files are gone."""
+        """Processes whose files were removed."""
         if not self._wiped:
             return Evidence(took_effect=False, effect="there were no files")
         return Evidence(took_effect=True, effect=f"wiped {', '.join(self._wiped)}")
@@ -107,7 +107,7 @@ class DiskSwap(Instant):
 
 @dataclass(frozen=True, kw_only=True)
 class _WithoutFactor(_DiskFault):
-    """A disk does not do what it should."""
+    """A disk fault without a factor."""
 
     directory: int = field(default=0, metadata=_DIRECTORY)
 
@@ -125,7 +125,7 @@ class SlowDisk(_DiskFault):
     directory: int = field(default=0, metadata=_DIRECTORY)
 
     def break_disk(self, disk: Disk) -> None:
-        """Slow it down."""
+        """Slows the disk down."""
         disk.slow(self.factor, NEVER if self.until_us is None else self.until_us)
 
 
@@ -139,7 +139,7 @@ class StalledDisk(_WithoutFactor):
     verb = "waited"
 
     def break_disk(self, disk: Disk) -> None:
-        """Stall it."""
+        """Stalls the disk."""
         disk.stall()
 
 
@@ -155,7 +155,7 @@ class FailedDisk(_WithoutFactor):
     verb = "were refused"
 
     def break_disk(self, disk: Disk) -> None:
-        """Fail it."""
+        """Fails the disk."""
         disk.fail()
 
 
@@ -169,21 +169,21 @@ class FullDisk(_WithoutFactor):
     verb = "were refused"
 
     def break_disk(self, disk: Disk) -> None:
-        """Fill it."""
+        """Fills the disk."""
         disk.fill()
 
 
 class LyingFlush(_WithoutFactor):
-    """A log directory's disk says that it has flushed, and has not, until healed."""
+    """A log directory's disk acknowledges flushes that it has not done, until healed."""
 
     kind = "lying-flush"
     proof = "an fsync left bytes in the cache"
-    may_break = "that what is flushed is kept: a later power loss takes it all the same"
+    may_break = "durability of flushed data: a later power loss takes it"
     trouble: ClassVar[Trouble] = "lying"
     verb = "flushed nothing"
 
     def break_disk(self, disk: Disk) -> None:
-        """Let it lie."""
+        """Lets the disk acknowledge fsyncs without writing."""
         disk.lie()
 
 
@@ -203,11 +203,11 @@ class WipedDisk(TargetFault):
 
     @property
     def place(self) -> int:
-        """The log directory; the first stands for all."""
+        """Number of the log directory; the first represents all."""
         return self.directory or 0
 
     def on(self, names: tuple[str, ...], site: Site) -> DiskSwap:
-        """At work on these processes."""
+        """Action on these processes."""
         return DiskSwap(site.world, names, self.directory)
 
 

@@ -1,13 +1,13 @@
-"""From random lines of a calendar to faults with an instant each, by the seed of a run.
+"""Draws the random lines of a calendar: faults with an instant each, by the seed of a run.
 
-Three things can be left to chance: the instant of a fault (uniform in a window), which of several
-faults it is, and how often a component fails and how long its repair takes. The last is an
-alternating renewal process for each component by itself: times to failure and times to repair are
-exponential, with the means ``mtbf`` and ``mttr``; without a repair time it fails once and stays so,
-and what has no duration at all happens again and again.
+Three things can be random: the instant of a fault (uniform in a window), which of several faults it
+is, and the failures and repairs of a component. The last is an alternating renewal process for each
+component: times to failure and times to repair are exponential, with the means ``mtbf`` and
+``mttr``; without a repair time it fails once and stays so, and a fault without a duration happens
+again and again.
 
-Every line, and every component of it, has a stream of its own, so that one more component or one
-more line moves no other. Pure: the streams in, faults out.
+Every line, and every component of it, has a random stream of its own, so that one more component or
+one more line does not change the others. Pure: the streams in, faults out.
 
 Source: K. Trivedi, "Probability and Statistics with Reliability, Queuing and Computer Science
 Applications", chapter 8, for the alternating renewal process.
@@ -24,10 +24,10 @@ from sim.units import Micros
 
 
 def draw(faults: Sequence[Fault], streams: Streams, end_us: Micros) -> tuple[Fault, ...]:
-    """The faults of one run.
+    """Draws the faults of one run.
 
     Args:
-        faults: The calendar; lines without chance are taken over as they are.
+        faults: The calendar; lines without randomness stay as they are.
         streams: Of the run.
         end_us: Components fail before this instant.
 
@@ -49,12 +49,12 @@ def draw(faults: Sequence[Fault], streams: Streams, end_us: Micros) -> tuple[Fau
 
 
 def exponential(stream: Stream, mean_us: Micros) -> Micros:
-    """A time with that mean, at least a microsecond."""
+    """Draws an exponential time with that mean, at least a microsecond."""
     return max(1, round(-mean_us * log(1.0 - stream.unit())))
 
 
 def _settled(fault: Fault, streams: Streams) -> Fault:
-    """A line with its instant and its kind."""
+    """Draws a line's instant and kind."""
     if not fault.spread_us and not fault.choices:
         return fault
     stream = streams.named(f"faults/{fault.index}/line")
@@ -66,7 +66,7 @@ def _settled(fault: Fault, streams: Streams) -> Fault:
 def _failures(
     fault: Fault, part: Target | None, streams: Streams, end_us: Micros
 ) -> Iterator[Fault]:
-    """The failures of one component, one after the other."""
+    """Draws the failures of one component, one after the other."""
     name = "any" if part is None else part.text
     stream = streams.named(f"faults/{fault.index}/{name}")
     at = exponential(stream, fault.mtbf_us)

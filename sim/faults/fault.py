@@ -1,10 +1,10 @@
-"""A kind of fault as one class: its keys, its words, and what is at work while it lasts.
+"""A kind of fault as one class: its keys, its texts, and its action.
 
-A fault says what is done, never what it must bring about: whether anything came of it is asked of
-the substrate when it is healed. Left out: clocks that drift.
+A fault is an action without an expected result: its effect is read from the substrate when it is
+healed. Left out: clocks that drift.
 
-A kind is a class with these parts, of which lists, the scenario's types, its canonical form and the
-documents are derived: the docstring (its meaning in one sentence), ``kind``, ``proof``,
+A kind is a class with these parts, from which lists, the scenario's types, its canonical form and
+the documents are derived: the docstring (its meaning in one sentence), ``kind``, ``proof``,
 ``may_break``, ``span``, ``hits``, its keys as fields, and ``action``.
 
 Source: the fault table of the design, section 2; Kafka's Trogdor, whose ``TaskSpec`` is a value
@@ -26,18 +26,18 @@ Form: TypeAlias = Literal[
     "word", "directory", "other directory", "partition", "replica", "topic", "config", "broker",
     "brokers", "more partitions", "offset", "quota", "faults",
 ]  # fmt: skip
-"""How the value of a key is written: its type, what it is resolved to, and how it is shown."""
+"""Notation of a key's value: its type, its resolution, and its text."""
 
 Span: TypeAlias = Literal["lasting", "instant", "procedure", "operation", "drawn"]
 """``lasting``: until it is healed; ``instant``: without a duration; ``procedure``: until it is
-done; ``operation``: an instant of the administrator's, answered later; ``drawn``: another one."""
+completed; ``operation``: an administrator's request, answered later; ``drawn``: another one."""
 
 Hits: TypeAlias = Literal["process", "server", "replica", "producer", "controller", "broker",
                           "spare broker"]  # fmt: skip
-"""The form of its target."""
+"""Form of its target."""
 
 Outage: TypeAlias = Literal["", "service", "data"]
-"""What a broker is without as long as it lasts: nothing, its service, its disks' data as well."""
+"""Loss of a broker while a fault lasts: nothing, its service, or its disks' data as well."""
 
 _KEY: Final = "key"
 
@@ -51,10 +51,10 @@ class Key:
     hint: str = ""
     """For the JSON schema."""
     low: int | None = None
-    """Least value of a ``whole``; of a ``duration`` whether it may be zero."""
+    """Least value of a ``whole``; of a ``duration``: true if it may be zero."""
     high: int | None = None
     words: tuple[str, ...] = ()
-    """What a ``word`` may be."""
+    """Values of a ``word``."""
 
 
 def key(
@@ -72,16 +72,17 @@ def key(
 
 @dataclass(frozen=True, kw_only=True)
 class Fault(ABC):
-    """One line of the calendar; what is only its kind's are keys of a subclass."""
+    """One line of the calendar; keys of only one kind are fields of a subclass."""
 
     index: int
     """Place in the scenario, from 0."""
     at_us: Micros
     """Instant at which it starts; at or after 0."""
     for_us: Micros | None = None
-    """How long it lasts. ``None``: until everything is healed at the end, or it has no duration."""
+    """Duration. ``None``: until everything is healed at the end, or it has no duration."""
     spread_us: Micros = 0
-    """Its instant is drawn, uniform in ``[at_us, at_us + spread_us]``."""
+    """Width of the window from which its instant is drawn, uniform in ``[at_us, at_us +
+    spread_us]``."""
     mtbf_us: Micros = 0
     """Mean time to the next failure of each component, exponential; 0: it happens once. Then
     ``for_us`` is the mean time to repair, exponential too."""
@@ -89,13 +90,14 @@ class Fault(ABC):
     kind: ClassVar[str]
     """The word after ``do:``."""
     proof: ClassVar[str]
-    """What must be seen for it to count as having taken effect."""
+    """Observation that proves that it took effect."""
     may_break: ClassVar[str]
-    """Of what Kafka promises: said for a topic of three replicas with ``acks=all``,
-    ``min.insync.replicas=2`` and no unclean election, and for the fault alone. Two at a time may do
-    more: an unclean end uses up what ``min.insync.replicas`` - 1 allows for (KIP-966).
+    """Promises of Kafka that it may break: for a topic of three replicas with ``acks=all``,
+    ``min.insync.replicas=2`` and no unclean election, and for the fault alone. Two at a time may
+    break more: an unclean end uses up what ``min.insync.replicas`` - 1 allows for (KIP-966).
 
-    Source: Kafka's documentation, section "Replication"; the failure catalogue."""
+    Source: Kafka's documentation, section "Replication"; the failure catalogue.
+    """
     span: ClassVar[Span] = "lasting"
     hits: ClassVar[Hits] = "process"
     absent_with: ClassVar[tuple[str, ...]] = ()
@@ -103,9 +105,9 @@ class Fault(ABC):
 
     outage: ClassVar[Outage] = ""
     takes_copies: ClassVar[bool] = False
-    """Whether logs are empty afterwards, or not there."""
+    """True if logs are empty afterwards, or missing."""
     damage: ClassVar[str] = ""
-    """What became of bytes of a log, in words, if the platter has others than were written."""
+    """Name of the damage, if the platter has other bytes than were written."""
 
     # Not annotated, so that they are no fields: kinds that have them declare them as keys.
     targets = cast("tuple[Target, ...]", ())
@@ -115,11 +117,11 @@ class Fault(ABC):
 
     @abstractmethod
     def action(self, site: Site) -> tuple[Action | None, str]:
-        """The fault at work and what its target means now; no action if a role is not filled."""
+        """The fault's action and its resolved target; no action if a role is not filled."""
 
     @classmethod
     def meaning(cls) -> str:
-        """What it does, in one sentence that begins in lower case and has no full stop."""
+        """Its effect, in one sentence that begins in lower case and has no full stop."""
         sentence = " ".join((cls.__doc__ or "").split()).removesuffix(".")
         return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
 
@@ -130,17 +132,17 @@ class Fault(ABC):
 
     @classmethod
     def has_key(cls, form: Form) -> bool:
-        """Whether one of its keys has the form."""
+        """True if one of its keys has the form."""
         return any(each.form == form for each in cls.keys().values())
 
     @classmethod
     def is_instant(cls) -> bool:
-        """Whether it has no duration."""
+        """True if it has no duration."""
         return cls.span in {"instant", "operation"}
 
     @property
     def until_us(self) -> Micros | None:
-        """Last instant at which it heals by itself; ``None`` if it does not, or may come again."""
+        """Last instant at which it heals on its own; ``None`` if it does not, or may come again."""
         if self.mtbf_us:
             return None
         lasting = [choice.for_us for choice in self.choices] or [self.for_us]
@@ -149,7 +151,7 @@ class Fault(ABC):
 
     @property
     def components(self) -> tuple[Target | None, ...]:
-        """What fails by itself under ``mtbf_us``; ``None``: the targets as a whole."""
+        """Components that fail on their own under ``mtbf_us``; ``None``: the targets as a whole."""
         return self.targets[0].parts if self.targets and self.targets[0].parts else (None,)
 
     @property
@@ -159,7 +161,7 @@ class Fault(ABC):
 
     @property
     def place(self) -> object:
-        """Where on its target it is: at two places two faults of a kind do not overlap."""
+        """Its place on the target: at two places two faults of a kind do not overlap."""
         return 0
 
     def of(self, part: Target) -> Self:
@@ -170,21 +172,21 @@ class Fault(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class TargetFault(Fault):
-    """Something happens to processes or their hosts."""
+    """A fault of processes or their hosts."""
 
     targets: tuple[Target, ...] = field(metadata=key("target", "targets"))
 
     def action(self, site: Site) -> tuple[Action | None, str]:
-        """The fault on the processes that its target means now."""
+        """The fault's action on the processes of its resolved target."""
         names = site.nodes(self.targets)
         action = self.on(names, site) if names else None
         return action, ", ".join(names) if action is not None else ""
 
     @abstractmethod
     def on(self, names: tuple[str, ...], site: Site) -> Action | None:
-        """The fault at work on processes, one or more; ``None`` if they lack what it hits."""
+        """The action on processes, one or more; ``None`` if they lack what it hits."""
 
 
 NOTHING: Final = "nothing that is acknowledged; service stops until another leads"
 LATE: Final = "nothing; records are late, and may reach their time-out"
-ONE_COPY: Final = "one replica's copy: nothing while another in-sync one stands"
+ONE_COPY: Final = "one replica's copy: nothing while another in-sync one exists"

@@ -1,11 +1,10 @@
-"""Faults of hosts, and of what a server has to work with: power, clock, CPU, file descriptors.
+"""Faults of hosts and of a server's resources: power, clock, CPU, file descriptors.
 
-Timers that run are not moved by a clock that jumps; whatever a process decides by comparing
-instants, or stamps on a record, sees the jump. (A JVM takes some of these from its monotonic
-clock.)
+Running timers are not moved by a clock that jumps; decisions that compare instants, and timestamps
+of records, are affected. (A JVM takes some of these from its monotonic clock.)
 
-Source: the failure catalogue A10, B1 to B4, D5; Jepsen's clock nemesis; ``EMFILE`` in accept(2)
-and open(2).
+Source: the failure catalogue A10, B1 to B4, D5; Jepsen's clock nemesis; ``EMFILE`` in accept(2) and
+open(2).
 """
 
 from collections.abc import Sequence
@@ -20,11 +19,11 @@ from sim.units import Bytes, Micros, show_bytes, show_duration
 
 
 class PowerCut:
-    """Some hosts lose power; healing boots them.
+    """Cuts the power of some hosts; healing boots them.
 
     Args:
-        hosts: Which ones.
-        spares_none: Whether nothing that was not written back reached a platter by chance.
+        hosts: The hosts.
+        spares_none: True if no page that was not written back has reached a platter by chance.
     """
 
     def __init__(self, hosts: Sequence[Host], *, spares_none: bool = False) -> None:
@@ -34,21 +33,21 @@ class PowerCut:
         self._lost: Bytes = 0
 
     def begin(self) -> None:
-        """Cut the power of every target that has it."""
+        """Cuts the power of every target that has it."""
         for host in self._hosts:
             if host.powered:
                 self._darkened.append(host)
                 self._lost += host.power_off(spares_none=self._spares_none)
 
     def heal(self) -> bool:
-        """Boot what this fault darkened and nobody else has booted since."""
+        """Boots hosts that this fault powered off and that nothing else has booted since."""
         for host in self._darkened:
             if not host.powered:
                 host.power_on()
         return True
 
     def evidence(self) -> Evidence:
-        """Whether a host had power; how much page cache was lost."""
+        """Hosts that had power, and lost page cache."""
         if not self._darkened:
             return Evidence(took_effect=False, effect="had no power")
         names = ", ".join(host.name for host in self._darkened)
@@ -64,7 +63,7 @@ class PowerLoss(TargetFault):
     outage: ClassVar[Outage] = "data"
     proof = "a host was powered; the bytes that were lost are reported"
     may_break = (
-        "what was not flushed there: nothing while another in-sync replica stands; "
+        "what was not flushed there: nothing while another in-sync replica exists; "
         "with acks=1 acknowledged records"
     )
     unflushed: str = field(
@@ -76,12 +75,12 @@ class PowerLoss(TargetFault):
     )  # fmt: skip
 
     def on(self, names: tuple[str, ...], site: Site) -> PowerCut:
-        """At work on the hosts of these processes."""
+        """Action on the hosts of these processes."""
         return PowerCut(site.hosts(names), spares_none=self.unflushed == "lost")
 
 
 class ClockShift:
-    """The clocks of some hosts jump; healing brings them back to where they would be."""
+    """Clocks of some hosts jump; healing sets them back to where they would be."""
 
     def __init__(self, hosts: Sequence[Host], by_us: Micros) -> None:
         self._hosts = hosts
@@ -91,14 +90,14 @@ class ClockShift:
         """Hosts on which a process ran when the clock jumped, or was set right."""
 
     def begin(self) -> None:
-        """Move the clocks."""
+        """Moves the clocks."""
         for host in self._hosts:
             host.clock_offset_us += self._by_us
             self._jumped.append(host)
         self._note()
 
     def heal(self) -> bool:
-        """Move the clocks back."""
+        """Moves the clocks back."""
         self._note()
         for host in self._jumped:
             host.clock_offset_us -= self._by_us
@@ -106,13 +105,13 @@ class ClockShift:
         return True
 
     def evidence(self) -> Evidence:
-        """Which clocks moved that a process could read."""
+        """Moved clocks that a process could read."""
         self._note()
         if not self._read_by:
             return Evidence(took_effect=False, effect="no process ran there that could read it")
         way = "forward" if self._by_us > 0 else "backward"
-        told = f"{', '.join(self._read_by)}: {show_duration(abs(self._by_us))} {way}"
-        return Evidence(took_effect=True, effect=told)
+        text = f"{', '.join(self._read_by)}: {show_duration(abs(self._by_us))} {way}"
+        return Evidence(took_effect=True, effect=text)
 
     def _note(self) -> None:
         for host in self._jumped:
@@ -133,7 +132,7 @@ class ClockJump(TargetFault):
     )
 
     def on(self, names: tuple[str, ...], site: Site) -> ClockShift:
-        """At work on the hosts of these processes."""
+        """Action on the hosts of these processes."""
         by_us = self.by_us if self.direction == "forward" else -self.by_us
         return ClockShift(site.hosts(names), by_us)
 
@@ -141,7 +140,7 @@ class ClockJump(TargetFault):
 class SlowedCpu:
     """Threads of some servers take several times as long.
 
-    A host that two faults slow at once is as slow as the later one says, until that is healed.
+    A host that two faults slow at once has the later one's factor, until that one is healed.
     """
 
     def __init__(self, hosts: Sequence[Host], factor: int) -> None:
@@ -150,19 +149,19 @@ class SlowedCpu:
         self._before = 0
 
     def begin(self) -> None:
-        """Slow them down."""
+        """Slows the CPUs down."""
         self._before = self._slowed()
         for host in self._hosts:
             host.slow_cpu(self._factor)
 
     def heal(self) -> bool:
-        """Back to their speed."""
+        """Restores their speed."""
         for host in self._hosts:
             host.slow_cpu(1)
         return True
 
     def evidence(self) -> Evidence:
-        """How much work took longer."""
+        """Amount of work that took longer."""
         slowed = self._slowed() - self._before
         return Evidence(slowed > 0, f"{slowed} pieces of work took longer")
 
@@ -171,26 +170,26 @@ class SlowedCpu:
 
 
 class ExhaustedDescriptors:
-    """Processes reach the limit of open files: no file is made, no connection accepted."""
+    """Processes at the limit of open files: no file is created, no connection accepted."""
 
     def __init__(self, hosts: Sequence[Host]) -> None:
         self._hosts = hosts
         self._before = 0
 
     def begin(self) -> None:
-        """Nothing more can be opened."""
+        """Lets every further open fail."""
         self._before = self._refused()
         for host in self._hosts:
             host.exhaust_descriptors()
 
     def heal(self) -> bool:
-        """The limit was raised: what waits in the backlog is accepted."""
+        """Raises the limit: connections in the backlog are accepted."""
         for host in self._hosts:
             host.free_descriptors()
         return True
 
     def evidence(self) -> Evidence:
-        """How often a file or a connection was refused."""
+        """Number of files and connections that could not be opened."""
         refused = self._refused() - self._before
         return Evidence(refused > 0, f"{refused} files and connections could not be opened")
 
@@ -207,7 +206,7 @@ class NoFileDescriptors(TargetFault):
     hits: ClassVar[Hits] = "server"
 
     def on(self, names: tuple[str, ...], site: Site) -> ExhaustedDescriptors:
-        """At work on the hosts of these processes."""
+        """Action on the hosts of these processes."""
         return ExhaustedDescriptors(site.hosts(names))
 
 
@@ -222,7 +221,7 @@ class SlowCpu(TargetFault):
     factor: int = field(metadata=key("factor", "whole", low=2, high=1_000_000))
 
     def on(self, names: tuple[str, ...], site: Site) -> SlowedCpu:
-        """At work on the hosts of these processes."""
+        """Action on the hosts of these processes."""
         return SlowedCpu(site.hosts(names), self.factor)
 
 

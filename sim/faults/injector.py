@@ -1,7 +1,7 @@
-"""The calendar of faults: starts each at its instant, heals it, and asks what came of it.
+"""Runs the calendar of faults: starts and heals each at its time, and collects its evidence.
 
-A role is resolved when the fault starts. A fault that met nobody, or changed nothing, is reported
-as such: a run whose faults did not bite proves nothing.
+A role is resolved when the fault starts. A fault without a target, or without effect, is reported
+as such: a run whose faults had no effect proves nothing.
 
 Source: the idea of nemeses with proof of effect, from Jepsen.
 """
@@ -12,7 +12,7 @@ from typing import Final
 
 from sim.faults.action import Action, Evidence
 from sim.faults.fault import Fault
-from sim.faults.process import start_what_is_down
+from sim.faults.process import start_stopped
 from sim.faults.resolve import DiskTroubles, Site
 from sim.faults.surface import World
 from sim.kernel import Kernel
@@ -22,19 +22,19 @@ from sim.trace.writer import Trace
 from sim.units import MS, Micros
 
 RETRY_US: Final[Micros] = 100 * MS
-"""How long to wait before asking again for a heal that was not yet possible."""
+"""Time between attempts of a heal that was not yet possible."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultReport:
-    """What came of one fault."""
+    """Outcome of one fault."""
 
     fault: int
     """Place in the scenario."""
     kind: str
     target: str
     resolved: str
-    """What the target meant; empty if nobody filled the role, or it never began."""
+    """Resolved target; empty if no process filled the role, or it never began."""
     began_us: Micros | None
     healed_us: Micros | None
     took_effect: bool
@@ -43,7 +43,7 @@ class FaultReport:
 
 @dataclass(slots=True)
 class _Entry:
-    """One fault and how far it has come."""
+    """One fault and its progress."""
 
     fault: Fault
     action: Action | None = None
@@ -52,7 +52,7 @@ class _Entry:
     healed_us: Micros | None = None
     healing: bool = False
     proof: Evidence | None = None
-    """What had come of it when it was healed: what follows is the doing of others."""
+    """Evidence when it was healed: later effects have other causes."""
 
 
 class Injector:
@@ -74,31 +74,32 @@ class Injector:
         self._entries = [_Entry(fault) for fault in faults]
 
     def __len__(self) -> int:
-        """How many faults there are."""
+        """Number of faults."""
         return len(self._entries)
 
     def arm(self) -> None:
-        """Put every fault into the kernel's calendar; to be called once, before instant 0."""
+        """Schedules every fault in the kernel; to be called once, before instant 0."""
         for entry in self._entries:
             self._kernel.call_at(entry.fault.at_us, self._begin, entry)
 
     @property
     def begun(self) -> int:
-        """How many faults have begun."""
+        """Number of faults that have begun."""
         return sum(entry.began_us is not None for entry in self._entries)
 
     @property
     def is_settled(self) -> bool:
-        """Whether no begun fault is left to heal; after :meth:`heal_all`, whether all is mended."""
+        """True if every begun fault is healed; after :meth:`heal_all` also every server is up."""
         return all(
             entry.began_us is None or entry.healed_us is not None or entry.fault.is_instant()
             for entry in self._entries
         )
 
     def heal_all(self) -> None:
-        """Heal everything, then start every server that is down; for the end of a run.
+        """Heals everything, then starts every server that is down; for the end of a run.
 
-        Disks with a capacity are extended first, and so are heaps.
+        Disks with a capacity are extended first, and so are heaps. Waits for a controlled shutdown
+        in progress: :attr:`is_settled` turns true then.
 
         A controlled shutdown that is under way is waited for: :attr:`is_settled` turns true then.
         """
@@ -113,22 +114,22 @@ class Injector:
                 disk.extend()
             if not host.powered:
                 host.power_on()
-        start_what_is_down(servers, hosts)
+        start_stopped(servers, hosts)
 
     def conclude(self) -> None:
-        """Write down what became of the administrator's requests; to be called once, at the end.
+        """Writes the outcomes of the administrator's requests; to be called once, at the end.
 
-        Servers answer them after the row that says that they were made.
+        Servers answer them after the row of their start was written.
         """
         for entry in self._entries:
             if entry.began_us is not None and entry.fault.span == "operation":
                 self._write(entry, "concluded")
 
     def reports(self) -> tuple[FaultReport, ...]:
-        """What came of each fault up to now, in the scenario's order."""
+        """Outcome of each fault up to now, in the scenario's order."""
         return tuple(self._report(entry) for entry in self._entries)
 
-    # -- inside -----------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
     def _begin(self, entry: _Entry) -> None:
         entry.began_us = self._kernel.now()

@@ -1,8 +1,8 @@
 """Faults of links: partition, delay, loss, bandwidth; and of single kinds of message.
 
-A cut drops nothing that a socket has accepted: TCP sends it again when the link is back. What is
-lost is what a closed or timed-out connection carried. A message that is held has left its host, and
-arrives when it is released, also if its sender has closed the connection or ended meanwhile.
+A cut drops nothing that a socket has accepted: TCP retransmits it when the link is back. Only data
+of a closed or timed-out connection is lost. A message that is held has left its host, and arrives
+when it is released, also if its sender has closed the connection or ended meanwhile.
 
 Source: TCP's retransmission (RFC 6298).
 """
@@ -24,7 +24,7 @@ _EVERYONE: Final = "default: everyone else"
 
 
 class LinkRules:
-    """The rules of one fault, one for each direction."""
+    """Link rules of one fault, one for each direction."""
 
     def __init__(self, network: Network, rules: Sequence[LinkRule], verb: str) -> None:
         self._network = network
@@ -33,35 +33,35 @@ class LinkRules:
         self._handles: list[RuleHandle] = []
 
     def begin(self) -> None:
-        """Put the rules in force."""
+        """Adds the rules."""
         self._handles = [self._network.add_rule(rule) for rule in self._rules]
 
     def heal(self) -> bool:
-        """Take the rules away."""
+        """Removes the rules."""
         for handle in self._handles:
             handle.remove()
         return True
 
     def evidence(self) -> Evidence:
-        """Whether a message met a rule."""
+        """Messages that a rule has affected."""
         affected = sum(handle.affected for handle in self._handles)
         return Evidence(affected > 0, f"{affected} messages {self._verb}")
 
 
 class OnLinks(Fault):
-    """Something happens to what is sent between two sides of hosts."""
+    """A fault of messages between two sides of hosts."""
 
     may_break = LATE
     one_way = True
     verb: ClassVar[str]
-    """What becomes of messages."""
+    """Effect on messages, as text."""
 
     @abstractmethod
     def rule(self, name: str, senders: frozenset[str], receivers: frozenset[str]) -> LinkRule:
-        """The rule of one direction."""
+        """Rule of one direction."""
 
     def action(self, site: Site) -> tuple[Action | None, str]:
-        """Its rules, and both sides as they are now."""
+        """Its rules, and both sides at this instant."""
         some, others = site.sides(self.targets, self.peers)
         if not some or not others:
             return None, ""
@@ -87,7 +87,7 @@ class OnLinks(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class _LinkFault(OnLinks):
-    """Something happens to links."""
+    """A fault of links."""
 
     targets: tuple[Target, ...] = field(metadata=key("between", "side"))
     peers: tuple[Target, ...] = field(default=(), metadata=key("and", "side", _EVERYONE))
@@ -155,7 +155,7 @@ class Bandwidth(_LinkFault):
 
 @dataclass(frozen=True, kw_only=True)
 class _MessageFault(OnLinks):
-    """Something happens to one kind of message, one way."""
+    """A fault of one kind of message, one way."""
 
     messages: tuple[str, ...] = field(metadata=key("message", "messages"))
     targets: tuple[Target, ...] = field(metadata=key("from", "side"))

@@ -1,8 +1,8 @@
-"""More load than usual: producers that are meant to send several times as many records.
+"""Load surges: producers whose intended rate is several times as high.
 
-What is meant to be sent, and when, is the workload's and known ahead
+Records and their intended times are the workload's and known ahead
 (:mod:`sim.nodes.clients.surges`), so that a seed means the same records whatever happens to their
-producer. Here is the proof alone.
+producer. This module only collects the evidence.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from sim.faults.surface import Sender
 
 
 class SentMeanwhile:
-    """Producers in a surge."""
+    """Evidence of a surge of some producers."""
 
     def __init__(self, senders: Sequence[Sender]) -> None:
         self._senders = senders
@@ -24,16 +24,16 @@ class SentMeanwhile:
         self._after: int | None = None
 
     def begin(self) -> None:
-        """Note how much was sent before."""
+        """Notes the number of records before."""
         self._before = self._taken()
 
     def heal(self) -> bool:
-        """Note how much was sent until now."""
+        """Notes the number of records at the end."""
         self._after = self._taken()
         return True
 
     def evidence(self) -> Evidence:
-        """How many records came in that time."""
+        """Number of records sent in that time."""
         taken = (self._taken() if self._after is None else self._after) - self._before
         return Evidence(taken > 0, f"{taken} records were sent meanwhile")
 
@@ -52,7 +52,7 @@ class LoadSurge(TargetFault):
     factor: int = field(metadata=key("factor", "whole", low=2, high=1_000))
 
     def on(self, names: tuple[str, ...], site: Site) -> SentMeanwhile:
-        """At work on these producers."""
+        """Action on these producers."""
         senders = [site.world.sender(name) for name in names]
         return SentMeanwhile([sender for sender in senders if sender is not None])
 

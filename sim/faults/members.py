@@ -1,4 +1,4 @@
-"""Changes of membership: who votes on metadata, and which brokers belong to the cluster.
+"""Changes of membership: voters of the metadata quorum, and brokers of the cluster.
 
 Source: ``kafka-metadata-quorum``; of Redpanda ``rpk redpanda admin brokers decommission``.
 """
@@ -15,15 +15,15 @@ from sim.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterReq
 
 
 class VoterRequest(Instant):
-    """A controller gets a vote on metadata, or loses it.
+    """Adds a controller to the voters of the metadata quorum, or removes it.
 
-    The tool is given a directory id: to add, that of the disk the controller has now; to remove,
-    that of the vote, which ``kafka-metadata-quorum describe`` shows.
+    The tool takes a directory id: to add, that of the controller's present disk; to remove, that of
+    the voter, which ``kafka-metadata-quorum describe`` shows.
 
     Args:
-        world: Where both are looked up, when it begins.
-        controller: Whose vote it is.
-        adds: Whether it gets one.
+        world: Source of both ids, when it begins.
+        controller: The voter.
+        adds: True to add it.
     """
 
     def __init__(self, world: World, controller: str, *, adds: bool) -> None:
@@ -33,24 +33,24 @@ class VoterRequest(Instant):
         self._operation: Operation | None = None
 
     def begin(self) -> None:
-        """Send the request."""
+        """Sends the request."""
         if self._adds:
-            wanted = self._world.voter_key(self._controller)
-            request: AddRaftVoterRequest | RemoveRaftVoterRequest = AddRaftVoterRequest(*wanted)
+            voter = self._world.voter_key(self._controller)
+            request: AddRaftVoterRequest | RemoveRaftVoterRequest = AddRaftVoterRequest(*voter)
         else:
             request = RemoveRaftVoterRequest(*self._world.vote_of(self._controller))
         self._operation = self._world.administrator.operate(request)
 
     def evidence(self) -> Evidence:
-        """Whether the leader of the quorum has done it."""
+        """True if the leader of the quorum has done it."""
         return evidence_of(self._operation)
 
 
 class FirstStart(Instant):
-    """A broker that was spare until now is started, and registers by itself.
+    """Starts a spare broker for the first time; it registers.
 
     Args:
-        world: Where it is looked up.
+        world: The cluster.
         name: Its printed name.
     """
 
@@ -60,7 +60,7 @@ class FirstStart(Instant):
         self._was_spare = False
 
     def begin(self) -> None:
-        """Start it for the first time; without power it starts when its host boots."""
+        """Starts it; without power it starts when its host boots."""
         process = self._world.nodes[self._name]
         self._was_spare = process.spare
         if process.spare:
@@ -69,7 +69,7 @@ class FirstStart(Instant):
                 process.start()
 
     def evidence(self) -> Evidence:
-        """Whether it has registered, and had not before."""
+        """True if it is registered, and was not before."""
         if not self._was_spare:
             return Evidence(took_effect=False, effect=f"{self._name} was added before")
         if self._world.is_member(self._name):
@@ -77,12 +77,12 @@ class FirstStart(Instant):
         return Evidence(took_effect=False, effect=f"{self._name} has not registered")
 
 
-class Removal(Instant):
-    """A broker gives up its replicas, and then its membership: not the answer counts, but the end.
+class Decommissioning(Instant):
+    """Decommissions a broker: it counts as done when the broker has left, not at the response.
 
     Args:
-        world: Where it is looked up.
-        broker: Whom it concerns.
+        world: The cluster.
+        broker: The broker.
     """
 
     def __init__(self, world: World, broker: Broker) -> None:
@@ -91,12 +91,12 @@ class Removal(Instant):
         self._operation: Operation | None = None
 
     def begin(self) -> None:
-        """Send the request."""
+        """Sends the request."""
         request = DecommissionBrokerRequest(self._broker.node_id)
         self._operation = self._world.administrator.operate(request)
 
     def evidence(self) -> Evidence:
-        """Whether it is a member no more."""
+        """True if it is no longer a member."""
         found = evidence_of(self._operation)
         if not found.took_effect:
             return found
@@ -106,33 +106,33 @@ class Removal(Instant):
 
 
 class _MemberChange(TargetFault):
-    """One server gets or loses its place."""
+    """A change of one server's membership."""
 
     may_break = AS_MEANT
     span: ClassVar[Span] = "operation"
 
 
 class AddController(_MemberChange):
-    """The administrator lets a controller vote in a dynamic quorum, with the disk that it has."""
+    """The administrator adds a controller, with its disk, to the voters of a dynamic quorum."""
 
     kind = "add-controller"
     proof = "the record with it is committed"
     hits: ClassVar[Hits] = "controller"
 
     def on(self, names: tuple[str, ...], site: Site) -> VoterRequest:
-        """At work on this controller."""
+        """Action on this controller."""
         return VoterRequest(site.world, names[0], adds=True)
 
 
 class RemoveController(_MemberChange):
-    """The administrator takes a controller's vote away."""
+    """The administrator removes a controller from the voters."""
 
     kind = "remove-controller"
     proof = "the record without it is committed"
     hits: ClassVar[Hits] = "controller"
 
     def on(self, names: tuple[str, ...], site: Site) -> VoterRequest:
-        """At work on this controller."""
+        """Action on this controller."""
         return VoterRequest(site.world, names[0], adds=False)
 
 
@@ -144,12 +144,12 @@ class AddBroker(_MemberChange):
     hits: ClassVar[Hits] = "spare broker"
 
     def on(self, names: tuple[str, ...], site: Site) -> FirstStart:
-        """At work on this broker."""
+        """Action on this broker."""
         return FirstStart(site.world, names[0])
 
 
 class Decommission(_MemberChange):
-    """The administrator lets a broker give up its replicas, and then its membership (`raft`)."""
+    """The administrator decommissions a broker: its replicas move, then it leaves (`raft`)."""
 
     kind = "decommission"
     proof = "the broker holds no replica and is no member any more"
@@ -157,9 +157,9 @@ class Decommission(_MemberChange):
     absent_with: ClassVar[tuple[str, ...]] = ("isr",)
 
     def on(self, names: tuple[str, ...], site: Site) -> Action | None:
-        """At work on this broker."""
+        """Action on this broker."""
         broker = site.world.broker(names[0])
-        return None if broker is None else Removal(site.world, broker)
+        return None if broker is None else Decommissioning(site.world, broker)
 
 
 MEMBERSHIP: Final[tuple[type[Fault], ...]] = (

@@ -1,4 +1,4 @@
-"""A fault of which the seed chooses the kind; :mod:`sim.faults.draw` draws it before the run."""
+"""A fault whose kind the seed chooses; :mod:`sim.faults.draw` draws it before the run."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -24,5 +24,5 @@ class OneOf(Fault):
         return ", ".join(f"{choice.kind} of {choice.target_text}" for choice in self.choices)
 
     def action(self, site: Site) -> tuple[Action | None, str]:  # noqa: ARG002 - the interface
-        """Never asked: a choice is drawn before the run."""
+        """Never called: a choice is drawn before the run."""
         raise AssertionError("one-of is drawn before a run begins")

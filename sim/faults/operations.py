@@ -1,4 +1,4 @@
-"""What an administrator asks of the cluster while it runs, as an entry of the calendar.
+"""Requests of an administrator to the running cluster, as entries of the calendar.
 
 Source: ``kafka-topics``, ``kafka-configs``, ``kafka-reassign-partitions``,
 ``kafka-leader-election``, ``kafka-delete-records``, ``AdminClient.alterReplicaLogDirs``.
@@ -30,21 +30,21 @@ from sim.protocol.messages.cluster import CreateTopicsRequest, NewTopic
 from sim.protocol.messages.delete_records import UP_TO_HIGH_WATERMARK, DeleteRecordsRequest
 from sim.protocol.messages.log_dirs import AlterReplicaLogDirsRequest
 
-AS_MEANT: Final = "what was meant: an administrator's doing breaks no promise"
+AS_MEANT: Final = "what was intended: an administrator's request breaks no promise"
 _COMMITTED: Final = "the controller has committed it"
 
 
 def evidence_of(operation: Operation | None) -> Evidence:
-    """Whether the server that was asked has done it."""
+    """Evidence of an operation: the server's outcome."""
     if operation is None:
         return Evidence(took_effect=False, effect="it never began")
     return Evidence(operation.accepted, operation.outcome)
 
 
 class Administer(Instant):
-    """Asked for in an instant; there is nothing to heal.
+    """Sends a request in an instant; there is nothing to heal.
 
-    Kafka answers without an error when what is asked for is so already; that changes nothing.
+    Kafka answers without an error when the request changes nothing; that has no effect then.
     """
 
     def __init__(self, world: World, administrator: Administrator, request: Request) -> None:
@@ -55,15 +55,15 @@ class Administer(Instant):
         self._was_so = False
 
     def begin(self) -> None:
-        """Send the request."""
+        """Sends the request."""
         self._was_so = self._world.is_no_op(self._request)
-        self._operation = self._ask()
+        self._operation = self._send()
 
-    def _ask(self) -> Operation:
+    def _send(self) -> Operation:
         return self._administrator.operate(self._request)
 
     def evidence(self) -> Evidence:
-        """Whether the server that was asked has done it, and it was not so before."""
+        """True if the server has carried it out, and it changed something."""
         found = evidence_of(self._operation)
         if found.took_effect and self._was_so:
             return Evidence(took_effect=False, effect=f"{found.effect}, and it was so before")
@@ -71,12 +71,12 @@ class Administer(Instant):
 
 
 class MoveReplica(Administer):
-    """A replica goes to another log directory: not the answer counts, but that it arrives.
+    """Moves a replica to another log directory: done when it has arrived, not at the response.
 
     Args:
-        fault: Which replica goes where.
+        fault: The replica and its new directory.
         world: The cluster.
-        broker: Whose replica it is.
+        broker: The replica's broker.
     """
 
     def __init__(self, fault: "AlterReplicaLogDirs", world: World, broker: Broker) -> None:
@@ -86,12 +86,12 @@ class MoveReplica(Administer):
         self._before = 0
 
     def begin(self) -> None:
-        """Send the request."""
+        """Sends the request."""
         self._before = self._arrivals()
         super().begin()
 
     def evidence(self) -> Evidence:
-        """Whether the replica has arrived since."""
+        """True if the replica has arrived since."""
         found = super().evidence()
         if not found.took_effect:
             return found
@@ -99,7 +99,7 @@ class MoveReplica(Administer):
             return Evidence(took_effect=True, effect="the replica has arrived")
         return Evidence(took_effect=False, effect="on its way, or nothing to move")
 
-    def _ask(self) -> Operation:
+    def _send(self) -> Operation:
         return self._administrator.operate(self._request, self._broker.node_id)
 
     def _arrivals(self) -> int:
@@ -115,16 +115,16 @@ class Administration(Fault):
 
     @abstractmethod
     def request(self) -> Request:
-        """What is asked for."""
+        """The administrator's request."""
 
     def action(self, site: Site) -> tuple[Action | None, str]:
-        """The request, and what it is about."""
+        """Action that sends the request, and the target."""
         return Administer(site.world, site.world.administrator, self.request()), self.target_text
 
 
 @dataclass(frozen=True, kw_only=True)
 class _OfTopic(Administration):
-    """An operation on a topic; it is known as it was created."""
+    """An operation on a topic of the scenario."""
 
     topic: NewTopic = field(metadata=key("topic", "topic"))
 
@@ -180,12 +180,12 @@ class CreatePartitions(_OfTopic):
     )
 
     def request(self) -> CreatePartitionsRequest:
-        """With how many there are to be in all."""
+        """With the total number of partitions."""
         return CreatePartitionsRequest(self.topic.name, self.count)
 
 
 class ConfigChange(NamedTuple):
-    """A setting and what it is changed to."""
+    """A setting and its new value."""
 
     name: str
     value: object
@@ -223,19 +223,19 @@ class Reassign(_OfPartition):
 
 
 class CancelReassignment(_OfPartition):
-    """The administrator calls off a reassignment that is under way."""
+    """The administrator cancels a reassignment that is in progress."""
 
     kind = "cancel-reassignment"
     absent_with: ClassVar[tuple[str, ...]] = ("zookeeper",)
 
     def request(self) -> AlterPartitionReassignmentsRequest:
-        """No replicas: as it was."""
+        """No replicas: as before."""
         return AlterPartitionReassignmentsRequest(((self.partition, None),))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElectLeader(_OfPartition):
-    """The administrator asks for a preferred election, or an unclean one where nobody leads."""
+    """The administrator requests a preferred election, or an unclean one without a leader."""
 
     kind = "elect-leader"
     proof = "the controller has elected another leader"
@@ -286,7 +286,7 @@ class AlterReplicaLogDirs(_OfPartition):
         return AlterReplicaLogDirsRequest(((self.partition, directory_name(self.directory)),))
 
     def action(self, site: Site) -> tuple[Action | None, str]:
-        """The request, and the replica."""
+        """Action that sends the request, and the replica."""
         broker = site.world.broker(server_name(self.broker))
         assert broker is not None, "the scenario has checked it"
         return MoveReplica(self, site.world, broker), self.target_text
@@ -302,7 +302,7 @@ class AlterClientQuotas(Administration):
 
     @property
     def target_text(self) -> str:
-        """Whom they are for."""
+        """The entity of the quotas."""
         return quota_entity_text(self.quota.entity)
 
     def request(self) -> AlterClientQuotasRequest:

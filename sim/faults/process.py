@@ -18,7 +18,7 @@ _ACKS_1: Final = f"{NOTHING}; with acks=1 acknowledged records"
 
 
 class Killing:
-    """Kill -9; what was killed is started again by healing."""
+    """Kills processes (``kill -9``); healing starts them again."""
 
     def __init__(self, world: World, names: Sequence[str]) -> None:
         self._processes = [world.nodes[name] for name in names]
@@ -26,132 +26,132 @@ class Killing:
         self._killed: list[str] = []
 
     def begin(self) -> None:
-        """Kill every target that runs."""
+        """Kills every target that runs."""
         for process in self._processes:
             if process.running:
                 self._killed.append(process.name)
                 process.crash()
 
     def heal(self) -> bool:
-        """Start what is down and has power; a host without power starts it when it boots."""
-        start_what_is_down(self._processes, self._hosts)
+        """Starts those that are down and have power; a host without power does so when it boots."""
+        start_stopped(self._processes, self._hosts)
         return True
 
     def evidence(self) -> Evidence:
-        """Whether a process was running."""
-        return _told("killed", self._killed, "was not running")
+        """True if a process was running."""
+        return _evidence_of("killed", self._killed, "was not running")
 
 
 class Restarting(Killing):
-    """Start a process at once; kill it first if it runs."""
+    """Starts processes at once; kills those that run first."""
 
     def __init__(self, world: World, names: Sequence[str]) -> None:
         super().__init__(world, names)
         self._started: list[str] = []
 
     def begin(self) -> None:
-        """Kill what runs, start everything."""
+        """Kills those that run, starts all."""
         before = {process.name: process.incarnation for process in self._processes}
         super().begin()
-        start_what_is_down(self._processes, self._hosts)
-        # One that is killed starts as soon as its sockets are closed.
+        start_stopped(self._processes, self._hosts)
+        # A killed one starts as soon as its sockets are closed.
         self._started = [
             p.name for p in self._processes if p.incarnation > before[p.name] or p.tearing_down
         ]
 
     def evidence(self) -> Evidence:
-        """Whether it has brought a new incarnation; one that came later is not its doing."""
-        return _told(
+        """True if it has started a new incarnation; later ones have other causes."""
+        return _evidence_of(
             "started", self._started, "could not be started: without power, or never added"
         )
 
 
 class Stopping:
-    """An orderly stop, as SIGTERM asks for; healing starts the process when it has stopped."""
+    """Stops processes in good order, as SIGTERM does; healing starts the stopped ones."""
 
     def __init__(self, world: World, names: Sequence[str]) -> None:
         self._processes = [world.nodes[name] for name in names]
         self._hosts = {name: world.host_of(name) for name in names}
-        self._asked: dict[str, int] = {}
+        self._signalled: dict[str, int] = {}
 
     def begin(self) -> None:
-        """Ask every target that runs to stop."""
+        """Sends SIGTERM to every target that runs."""
         for process in self._processes:
             if process.running and not process.paused:
-                self._asked[process.name] = process.incarnation
+                self._signalled[process.name] = process.incarnation
                 process.shut_down()
 
     def heal(self) -> bool:
-        """Start what has stopped; false while one is still stopping."""
+        """Starts those that have stopped; false while one is still stopping."""
         if self._stopping():
             return False
-        start_what_is_down(self._processes, self._hosts)
+        start_stopped(self._processes, self._hosts)
         return True
 
     def evidence(self) -> Evidence:
-        """Whether a process was running, and whether it came to a stop."""
-        told = _told("stopped", list(self._asked), "was not running")
+        """True if a process was running; the text says if it has stopped."""
+        stopped = _evidence_of("stopped", list(self._signalled), "was not running")
         stopping = self._stopping()
         still = f"; still stopping: {', '.join(stopping)}" if stopping else ""
-        return Evidence(told.took_effect, told.effect + still)
+        return Evidence(stopped.took_effect, stopped.effect + still)
 
     def _stopping(self) -> list[str]:
         return [
             p.name
             for p in self._processes
-            if p.running and self._asked.get(p.name) == p.incarnation
+            if p.running and self._signalled.get(p.name) == p.incarnation
         ]
 
 
 class Freezing:
-    """SIGSTOP: the process neither reads, answers nor fires timers, and its sockets stay open."""
+    """SIGSTOP: the process neither reads, responds nor fires timers, and its sockets stay open."""
 
     def __init__(self, world: World, names: Sequence[str]) -> None:
         self._processes = [world.nodes[name] for name in names]
         self._paused: list[str] = []
 
     def begin(self) -> None:
-        """Freeze every target that runs."""
+        """Freezes every target that runs."""
         for process in self._processes:
             if process.running and not process.paused:
                 self._paused.append(process.name)
                 process.pause()
 
     def heal(self) -> bool:
-        """Let what is still frozen go on; a process that died meanwhile has nothing to resume."""
+        """Resumes those that are still frozen; one that died meanwhile is left alone."""
         for process in self._processes:
             if process.running and process.paused and process.name in self._paused:
                 process.resume()
         return True
 
     def evidence(self) -> Evidence:
-        """Whether a process was running."""
-        return _told("froze", self._paused, "was not running")
+        """True if a process was running."""
+        return _evidence_of("froze", self._paused, "was not running")
 
 
-def start_what_is_down(processes: Sequence[Process], hosts: dict[str, Host]) -> None:
-    """Start every process that does not run and whose host has power; but no spare ones."""
+def start_stopped(processes: Sequence[Process], hosts: dict[str, Host]) -> None:
+    """Starts every process that does not run and whose host has power, except spare ones."""
     for process in processes:
         if not process.running and not process.spare and hosts[process.name].powered:
             process.start()
 
 
-def _told(verb: str, names: Sequence[str], otherwise: str) -> Evidence:
+def _evidence_of(verb: str, names: Sequence[str], otherwise: str) -> Evidence:
     if not names:
         return Evidence(took_effect=False, effect=otherwise)
     return Evidence(took_effect=True, effect=f"{verb} {', '.join(names)}")
 
 
 class RollingProcedure:
-    """Restarts processes in the order given.
+    """Restarts servers in the given order.
 
     The administrator stops one, leaves it down for a while, starts it, waits until it is back in
     every ISR that it belongs to, and a little longer; then the next. Healing undoes nothing.
 
     Args:
-        fault: How long each is down, and how long to wait when it is back.
-        names: Whom to restart; clients are not meant.
-        site: Where.
+        fault: Down time of each, and waiting time when it is back.
+        names: Servers to restart; clients are skipped.
+        site: The cluster.
     """
 
     def __init__(self, fault: "RollingRestart", names: Sequence[str], site: Site) -> None:
@@ -164,26 +164,26 @@ class RollingProcedure:
         self._over = False
 
     def begin(self) -> None:
-        """Stop the first."""
+        """Stops the first."""
         self.heal()
 
     def heal(self) -> bool:
-        """Go on as far as can be gone now; whether that was the end."""
+        """Continues as far as possible now; true at the end."""
         if not self._over:
             self._over = next(self._steps, None) is None
         return self._over
 
     def evidence(self) -> Evidence:
-        """Whom it has restarted, and who did not run or is still missing."""
-        told = f"restarted {', '.join(self._restarted)}" if self._restarted else "nobody ran"
+        """Servers that it has restarted, and those that did not run or are left."""
+        text = f"restarted {', '.join(self._restarted)}" if self._restarted else "nobody ran"
         if self._skipped:
-            told += f"; not running: {', '.join(self._skipped)}"
+            text += f"; not running: {', '.join(self._skipped)}"
         if not self._over:
-            told += "; not at its end"
-        return Evidence(bool(self._restarted), told)
+            text += "; not at its end"
+        return Evidence(bool(self._restarted), text)
 
     def _procedure(self, names: Sequence[str]) -> Iterator[str]:
-        """Yields whenever there is something to wait for."""
+        """Yields whenever it has to wait."""
         for name in names:
             process = self._world.nodes[name]
             if not process.running or process.paused:
@@ -212,7 +212,7 @@ class RollingProcedure:
 
 
 class _ProcessFault(TargetFault):
-    """Something happens to processes; each is started again, or resumed, by healing."""
+    """A fault of processes; healing starts or resumes each."""
 
     proof = "the process was running"
     may_break = _ACKS_1
@@ -225,7 +225,7 @@ class Crash(_ProcessFault):
     outage: ClassVar[Outage] = "service"
 
     def on(self, names: tuple[str, ...], site: Site) -> Killing:
-        """At work on these processes."""
+        """Action on these processes."""
         return Killing(site.world, names)
 
 
@@ -237,7 +237,7 @@ class Restart(_ProcessFault):
     span: ClassVar[Span] = "instant"
 
     def on(self, names: tuple[str, ...], site: Site) -> Restarting:
-        """At work on these processes."""
+        """Action on these processes."""
         return Restarting(site.world, names)
 
 
@@ -250,7 +250,7 @@ class ControlledShutdown(_ProcessFault):
     hits: ClassVar[Hits] = "server"
 
     def on(self, names: tuple[str, ...], site: Site) -> Stopping:
-        """At work on these processes."""
+        """Action on these processes."""
         return Stopping(site.world, names)
 
 
@@ -261,7 +261,7 @@ class Pause(_ProcessFault):
     outage: ClassVar[Outage] = "service"
 
     def on(self, names: tuple[str, ...], site: Site) -> Freezing:
-        """At work on these processes."""
+        """Action on these processes."""
         return Freezing(site.world, names)
 
 
@@ -283,7 +283,7 @@ class RollingRestart(TargetFault):
     )
 
     def on(self, names: tuple[str, ...], site: Site) -> RollingProcedure:
-        """At work on these servers."""
+        """Action on these servers."""
         return RollingProcedure(self, names, site)
 
 

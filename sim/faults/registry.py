@@ -1,4 +1,4 @@
-"""Every kind of fault, of which everything that lists, reads or shows kinds is derived."""
+"""Registry of fault kinds; lists, readers and documents are derived from it."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -20,4 +20,4 @@ _FAMILIES: Final[tuple[type[Fault], ...]] = (
 )  # fmt: skip
 
 KINDS: Final[Mapping[str, type[Fault]]] = {kind.kind: kind for kind in _FAMILIES}
-"""By the word after ``do:``, in the order in which they are listed."""
+"""Kinds by the word after ``do:``, in the order in which they are listed."""

@@ -1,4 +1,4 @@
-"""Faults of one replica of one topic partition: its files are gone, or are not what was written.
+"""Faults of one replica of one topic partition: its files are lost or damaged.
 
 Source: the failure catalogue B8, B9.
 """
@@ -15,7 +15,7 @@ from sim.ids import TopicPartition
 
 
 class ReplicaDamage(Instant):
-    """Its files are not what was written."""
+    """Removes or damages one replica's files."""
 
     def __init__(self, broker: Broker, partition: TopicPartition, fault: "_ReplicaFault") -> None:
         self._broker = broker
@@ -24,16 +24,16 @@ class ReplicaDamage(Instant):
         self._done = False
 
     def begin(self) -> None:
-        """Lose or damage the replica."""
+        """Removes or damages the files."""
         fault = self._fault
         stream = fault.stream or fault.kind
         self._done = self._broker.damage_replica(fault.way, self._partition, stream)
 
     def evidence(self) -> Evidence:
-        """Whether there was a replica with bytes in it."""
+        """True if there was a replica with bytes in it."""
         where = f"{self._partition} on {self._broker.name}"
         if not self._done:
-            return Evidence(took_effect=False, effect=f"no bytes of {where}, or no room")
+            return Evidence(took_effect=False, effect=f"no bytes of {where}, or no space")
         return Evidence(took_effect=True, effect=f"{self._fault.done}: {where}")
 
 
@@ -51,11 +51,11 @@ class _ReplicaFault(TargetFault):
     )
     """Never ``None`` once the scenario is read."""
     way: ClassVar[str]
-    """What a broker does to its files, see :mod:`sim.nodes.broker.replica_faults`."""
+    """Way in which the broker's files are damaged, see :mod:`sim.nodes.broker.replica_faults`."""
     stream: ClassVar[str] = ""
     """Of the chance in it, if not its kind's."""
     done: ClassVar[str]
-    """What was done to it, in words."""
+    """Effect as text."""
 
     @property
     def place(self) -> TopicPartition | None:
@@ -63,7 +63,7 @@ class _ReplicaFault(TargetFault):
         return self.partition
 
     def on(self, names: tuple[str, ...], site: Site) -> ReplicaDamage | None:
-        """At work on the first broker of these."""
+        """Action on the first of these brokers."""
         broker = site.world.broker(names[0])
         if broker is None or self.partition is None:
             return None
@@ -103,7 +103,7 @@ class TornWrite(_ReplicaFault):
 
 
 class MisdirectedWrite(_ReplicaFault):
-    """A page meant for another place of the disk lies over a page of one replica."""
+    """A page meant for another place of the disk overwrites a page of one replica."""
 
     kind = "misdirected-write"
     proof = "the page was another one"

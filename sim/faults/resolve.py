@@ -1,4 +1,4 @@
-"""What a target means at the instant at which its fault starts."""
+"""Resolves a fault's target at the instant at which the fault starts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,17 +13,17 @@ Draw = Callable[[int], int]
 
 @dataclass(slots=True)
 class DiskTroubles:
-    """Which faults of a run are at work on each disk: healing one of two must leave the other."""
+    """Faults in progress on each disk: healing one of two must leave the other."""
 
     _active: list[tuple[Disk, Callable[[Disk], None]]] = field(default_factory=list)
 
     def begin(self, disk: Disk, break_: Callable[[Disk], None]) -> None:
-        """Break the disk."""
+        """Begins one fault of the disk."""
         self._active.append((disk, break_))
         break_(disk)
 
     def heal(self, disk: Disk, break_: Callable[[Disk], None]) -> None:
-        """Mend the disk of one fault."""
+        """Ends one fault of the disk."""
         self._active = [pair for pair in self._active if pair != (disk, break_)]
         disk.heal()
         for other, left in self._active:
@@ -33,7 +33,7 @@ class DiskTroubles:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where one fault of a run begins."""
+    """Context in which one fault of a run begins."""
 
     world: World
     draw: Draw
@@ -44,18 +44,18 @@ class Site:
     """Of the whole run."""
 
     def nodes(self, targets: Sequence[Target]) -> tuple[str, ...]:
-        """Printed names of the processes that targets mean now."""
+        """Printed names of the targets' processes at this instant."""
         return tuple(name for target in targets for name in nodes_of(target, self.world, self.draw))
 
     def hosts(self, names: Sequence[str]) -> list[Host]:
-        """The hosts of processes, each once."""
+        """Hosts of processes, each once."""
         hosts = [self.world.host_of(name) for name in names]
         return list({host.name: host for host in hosts}.values())
 
     def sides(
         self, targets: Sequence[Target], peers: Sequence[Target]
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The hosts on both sides of a link fault; either is empty if a role is not filled.
+        """Hosts on both sides of a link fault; either is empty if a role is not filled.
 
         Without peers, the other side is everyone else.
         """
@@ -69,10 +69,10 @@ class Site:
 
 
 def nodes_of(target: Target, world: World, draw: Draw) -> tuple[str, ...]:
-    """Printed names of the processes a target means now; empty if a role is not filled.
+    """Printed names of a target's processes at this instant; empty if a role is not filled.
 
-    A follower is the first in the order of assignment that runs and does not lead. A rack means
-    the clients in it as well. A random broker is drawn among those that run.
+    A follower is the first in the order of assignment that runs and does not lead. A rack includes
+    its clients. A random broker is drawn among those that run.
     """
     match target.kind:
         case "node" | "all brokers" | "each":

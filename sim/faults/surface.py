@@ -1,7 +1,7 @@
-"""What faults may touch: the few verbs of processes, hosts, disks and links that bring one about.
+"""Ports of processes, hosts, disks and links through which faults act.
 
 Faults act through these alone, so that a fault cannot reach into a machine's state and every effect
-travels the way it would in a real cluster.
+propagates as in a real cluster.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,32 +16,32 @@ from sim.units import NEVER, Bytes, Micros
 
 
 class Process(Protocol):
-    """A broker, a controller or a client, as a fault sees it."""
+    """A broker, a controller or a client, as used by faults."""
 
     name: str
     running: bool
     paused: bool
     tearing_down: bool
-    """Whether it is killed and its sockets are still open; a start then waits."""
+    """True if it is killed and its sockets are still open; a start then waits."""
     incarnation: int
-    """How often it has started."""
+    """Number of its starts."""
     spare: bool
-    """Whether it is no part of the cluster yet: then only its addition starts it."""
+    """True before it is part of the cluster: only its addition starts it."""
 
     def crash(self) -> None:
-        """Kill -9; the process must be running."""
+        """``kill -9``; the process must be running."""
 
     def start(self) -> None:
-        """Start; the process must not be running."""
+        """Starts; the process must not be running."""
 
     def pause(self) -> None:
-        """Freeze; the process must be running."""
+        """Pauses; the process must be running."""
 
     def resume(self) -> None:
-        """Go on after a pause."""
+        """Resumes after a pause."""
 
     def shut_down(self) -> None:
-        """Begin an orderly stop; ``running`` turns false when it is done."""
+        """Begins an orderly stop; ``running`` turns false at its end."""
 
 
 class Broker(Process, Protocol):
@@ -51,7 +51,7 @@ class Broker(Process, Protocol):
     """``node.id``."""
 
     def arrivals(self, partition: TopicPartition, directory: int) -> int:
-        """How often a replica has arrived in a log directory so far, in all lives."""
+        """Number of times a replica was moved into a log directory, over all incarnations."""
 
     def damage_replica(self, way: str, partition: TopicPartition, stream: str) -> bool:
         """Do something to a replica's files by chance of that name; whether there was any."""
@@ -62,57 +62,57 @@ class Sender(Protocol):
 
     @property
     def records_taken(self) -> int:
-        """Records that the client library was given so far."""
+        """Records passed to ``send()`` so far."""
 
 
 class Operation(Protocol):
-    """Something an administrator has asked for."""
+    """A request of the administrator."""
 
     @property
     def accepted(self) -> bool:
-        """Whether a server has done something of it."""
+        """True if a server has carried out any of it."""
 
     @property
     def outcome(self) -> str:
-        """What the server said, in words."""
+        """Outcome as text."""
 
 
 class Administrator(Protocol):
-    """Who operates the cluster."""
+    """The process that operates the cluster."""
 
     def operate(self, request: Request, broker: NodeId = NO_LEADER) -> Operation:
-        """Ask the controller, a leader or one broker for something; the answer comes later."""
+        """Sends a request to the controller, a leader or one broker; the outcome comes later."""
 
 
 class Disk(Protocol):
     """One log directory's disk."""
 
     def affected(self, trouble: Trouble) -> int:
-        """Operations so far that were not as usual because of one trouble."""
+        """Number of operations that a kind of fault has affected so far."""
 
     def slow(self, factor: int, until: Micros = NEVER) -> None:
-        """Take so many times as long until an instant of the kernel's clock."""
+        """Takes so many times as long until an instant of the kernel's clock."""
 
     def stall(self) -> None:
-        """Answer nothing."""
+        """Completes no operation."""
 
     def fail(self) -> None:
-        """Answer with EIO."""
+        """Fails operations with EIO."""
 
     def fill(self) -> None:
-        """Answer writes with ENOSPC."""
+        """Fails writes with ENOSPC."""
 
     def lie(self) -> None:
-        """Answer an fsync without having moved what is dirty."""
+        """Acknowledges an fsync without having written dirty pages."""
 
     def swap(self) -> int:
-        """Put an empty disk in its place, under a process that is down; returns files lost."""
+        """Replaces it by an empty disk, under a process that is down; returns lost files."""
 
     def extend(self) -> None:
-        """Make it as large as need be."""
+        """Lifts the limit of its capacity."""
 
     def heal(self) -> None:
-        """End every fault of this disk."""
+        """Ends every fault of this disk."""
 
 
 class Host(Protocol):
@@ -122,44 +122,44 @@ class Host(Protocol):
     rack: str
     powered: bool
     clock_offset_us: Micros
-    """What its clock shows beyond the true time."""
+    """Difference of its clock from the true time."""
 
     @property
     def in_use(self) -> bool:
-        """Whether a process runs on it."""
+        """True if a process runs on it."""
 
     @property
     def work_slowed(self) -> int:
-        """Pieces of work that took longer because the CPU was slow."""
+        """Calls that took longer because the CPU was slow."""
 
     @property
     def descriptors_refused(self) -> int:
-        """Files and connections that could not be opened for want of a descriptor."""
+        """Files and connections that could not be opened for lack of a descriptor."""
 
     @property
     def disks(self) -> Sequence[Disk]:
         """One for each log directory."""
 
     def power_off(self, *, spares_none: bool = False) -> Bytes:
-        """Lose power; returns the bytes of page cache that reached no platter.
+        """Cuts the power; returns the bytes of page cache that reached no platter.
 
         ``spares_none``: all of it; else a part reached one by chance.
         """
 
     def add_memory(self) -> None:
-        """Let heaps be as large as need be, from now on."""
+        """Lifts the limits of heaps, from now on."""
 
     def power_on(self) -> None:
-        """Boot, and start the processes."""
+        """Boots, and starts the processes."""
 
     def slow_cpu(self, factor: int) -> None:
-        """Every thread of a server takes so many times as long; 1: as usual."""
+        """Multiplies the time of every server thread; 1: as usual."""
 
     def exhaust_descriptors(self) -> None:
-        """No process here opens or accepts anything more."""
+        """Lets no process here open or accept anything more."""
 
     def free_descriptors(self) -> None:
-        """They do again, beginning with what waits."""
+        """Ends that; connections in the backlog are accepted first."""
 
 
 class RuleHandle(Protocol):
@@ -169,14 +169,14 @@ class RuleHandle(Protocol):
     """Messages held back, slowed or retransmitted because of it."""
 
     def remove(self) -> None:
-        """Heal."""
+        """Removes the rule."""
 
 
 class Network(Protocol):
     """The links."""
 
     def add_rule(self, rule: LinkRule) -> RuleHandle:
-        """Put a rule in force."""
+        """Adds a rule."""
 
 
 class World(Protocol):
@@ -200,29 +200,29 @@ class World(Protocol):
 
     @property
     def administrator(self) -> Administrator:
-        """Who operates the cluster."""
+        """The process that operates the cluster."""
 
     def host_of(self, node: str) -> Host:
-        """Where a process runs."""
+        """Host of a process."""
 
     def broker(self, name: str) -> Broker | None:
-        """The broker of that name; ``None`` if it is none."""
+        """The broker of that name; ``None`` if there is none."""
 
     def sender(self, name: str) -> Sender | None:
-        """The producer of that name; ``None`` if it is none."""
+        """The producer of that name; ``None`` if there is none."""
 
     def is_no_op(self, request: Request) -> bool:
-        """Whether what an administrator asks for is so already."""
+        """True if an administrator's request would change nothing."""
 
     def is_in_sync(self, name: str) -> bool:
-        """Whether a server is a working part of the cluster again.
+        """True if a server works as a part of the cluster again.
 
         A broker is unfenced and in the ISR of all its partitions; a controller runs, and there is
         an active one.
         """
 
     def is_member(self, name: str) -> bool:
-        """Whether a broker is registered, alive or not."""
+        """True if a broker is registered, alive or not."""
 
     def leader_of(self, partition: TopicPartition) -> str | None:
         """The broker that leads; ``None`` if none does."""
@@ -231,10 +231,10 @@ class World(Protocol):
         """The brokers that hold a replica, in Kafka's order."""
 
     def voter_key(self, controller: str) -> Voter:
-        """A controller's id with the directory that it has."""
+        """A controller's id with its present directory id."""
 
     def vote_of(self, controller: str) -> Voter:
-        """The vote under a controller's id; its own key if there is none."""
+        """Voter with a controller's id; its own key if it is no voter."""
 
     def controller_leader(self) -> str | None:
         """The active controller; ``None`` between two."""

@@ -1,4 +1,4 @@
-"""Targets of faults: what is hit, by name or by a role."""
+"""Targets of faults: a name or a role."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -9,12 +9,12 @@ TargetKind: TypeAlias = Literal[
     "node", "rack", "leader", "follower", "controller leader", "zookeeper leader",
     "random broker", "random rack", "all brokers", "each",
 ]  # fmt: skip
-"""How a target is to be resolved."""
+"""Resolution of a target."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whom a fault hits; roles are resolved when the fault starts."""
+    """Target of a fault; roles are resolved when the fault starts."""
 
     kind: TargetKind
     text: str
@@ -24,11 +24,11 @@ class Target:
     partition: TopicPartition | None = None
     """For ``leader`` and ``follower``."""
     parts: tuple["Target", ...] = ()
-    """For ``each``: the components that fail by themselves."""
+    """For ``each``: the components that fail on their own."""
 
     @property
     def is_role(self) -> bool:
-        """Whether it can only be resolved in the running cluster."""
+        """True if it can only be resolved in the running cluster."""
         return self.kind not in {"node", "rack", "all brokers", "each"}
 
 

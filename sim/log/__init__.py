@@ -1,1 +1,1 @@
-"""A partition's log as real files. Synchronous: no clock, no chance."""
+"""A partition's log (``UnifiedLog``) as real files. Synchronous: no clock, no chance."""

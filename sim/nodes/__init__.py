@@ -1,1 +1,1 @@
-"""SimPy shells around the machines: pay, decide, perform."""
+"""Processes in simulated time (SimPy): brokers, controllers, ZooKeeper servers and clients."""

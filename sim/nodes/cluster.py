@@ -1,7 +1,7 @@
-"""Everything that is simulated, in one place: hosts, servers, clients, and who is who right now.
+"""The simulated cluster: hosts, servers, clients, and the present roles of servers.
 
-Roles are answered from outside, as an omniscient observer would: the leader of a partition is the
-one in the active controller's committed state.
+Roles are those that an omniscient observer sees: the leader of a partition is the one in the active
+controller's committed state.
 """
 
 from sim.ids import NodeId, Offset, TopicPartition, server_name
@@ -27,7 +27,7 @@ from sim.trace.writer import Trace
 
 
 class Cluster:
-    """The simulated world. Built by the scenario's run; faults act on what it hands out."""
+    """All hosts and processes. Built by the scenario's run; faults act on its members."""
 
     def __init__(self, kernel: Kernel, network: Network, trace: Trace, streams: Streams) -> None:
         self.kernel = kernel
@@ -44,7 +44,7 @@ class Cluster:
         self._administrator: AdminNode | None = None
 
     def server(self, node: NodeId) -> ServerNode | None:
-        """The process behind a ``node.id``."""
+        """Server with a ``node.id``."""
         return self.brokers.get(node) or self.controllers.get(node) or self.zookeepers.get(node)
 
     @property
@@ -60,16 +60,16 @@ class Cluster:
         return (*controllers, *self.zookeepers.values(), *self.brokers.values())
 
     def host_of(self, node: str) -> Host:
-        """Where a process runs."""
+        """Host of a process."""
         return self.nodes[node].host
 
     def broker(self, name: str) -> BrokerNode | None:
-        """The broker of that name; ``None`` if it is none."""
+        """The broker of that name; ``None`` if there is none."""
         node = self.nodes.get(name)
         return node if isinstance(node, BrokerNode) else None
 
     def add(self, node: Node) -> None:
-        """Take a process in."""
+        """Adds a process."""
         self.nodes[node.name] = node
         self.hosts[node.host.name] = node.host
         if isinstance(node, BrokerNode):
@@ -83,13 +83,13 @@ class Cluster:
 
     @property
     def administrator(self) -> AdminNode:
-        """Who operates the cluster."""
+        """The process that operates the cluster."""
         assert self._administrator is not None, "every cluster has an administrator"
         return self._administrator
 
     @property
     def image(self) -> MetadataImage:
-        """The furthest committed metadata that any server has replayed; what ZooKeeper has."""
+        """Latest committed metadata that any server has replayed, or ZooKeeper's."""
         if self.zookeepers:
             return next(iter(self.zookeepers.values())).facts.image
         images = [controller.image for controller in self.controllers.values()]
@@ -97,22 +97,22 @@ class Cluster:
         return max(images, key=lambda image: image.offset, default=MetadataImage())
 
     def share_start(self, group: str, partition: TopicPartition) -> Offset:
-        """Where a group's share partition begins, as its leader has it; -1 if nobody knows."""
+        """Start offset of a group's share partition at its leader; -1 if unknown."""
         leader = self.brokers.get(self.image.leader_of(partition))
         return -1 if leader is None else leader.share_start(group, partition)
 
     def sender(self, name: str) -> ProducerNode | None:
-        """The producer of that name; ``None`` if it is none."""
+        """The producer of that name; ``None`` if there is none."""
         node = self.nodes.get(name)
         return node if isinstance(node, ProducerNode) else None
 
     def is_no_op(self, request: Request) -> bool:
-        """Whether what an administrator asks for is so already."""
+        """True if an administrator's request would change nothing."""
         if not isinstance(request, DeleteRecordsRequest):
             return is_no_op(self.image, request)
         for partition, before in request.offsets:
             leader = self.brokers.get(self.image.leader_of(partition))
-            # Who has died, or has not heard that it leads, cannot tell.
+            # A leader that has died, or does not know yet that it leads, cannot answer.
             known = None if leader is None else leader.committed_range(partition)
             if known is None:
                 return False
@@ -122,7 +122,7 @@ class Cluster:
         return True
 
     def is_in_sync(self, name: str) -> bool:
-        """Whether a server is a working part of the cluster again.
+        """True if a server works as a part of the cluster again.
 
         A broker is unfenced and in the ISR of all its partitions; a controller runs, and there is
         an active one.
@@ -145,7 +145,7 @@ class Cluster:
         )
 
     def is_member(self, name: str) -> bool:
-        """Whether a broker is registered, alive or not."""
+        """True if a broker is registered, alive or not."""
         broker = self.broker(name)
         return broker is not None and broker.node_id in self.image.brokers
 
@@ -160,14 +160,14 @@ class Cluster:
         return tuple(server_name(b) for b in state.replicas) if state is not None else ()
 
     def voter_key(self, controller: str) -> Voter:
-        """A controller's id with the directory that it has."""
+        """A controller's id with its present directory id."""
         node = self._controller(controller)
         return Voter(node.node_id, node.directory)
 
     def vote_of(self, controller: str) -> Voter:
-        """The vote under a controller's id, as the active controller has it.
+        """Voter with a controller's id, as the active controller has it.
 
-        The controller's own key if it has no vote.
+        The controller's own key if it is no voter.
         """
         own = self.voter_key(controller)
         active = self.controller_leader()
@@ -180,7 +180,7 @@ class Cluster:
         return node
 
     def controller_leader(self) -> str | None:
-        """Printed name of the active controller; of the newest epoch, if two believe to be it."""
+        """Printed name of the active controller; of the newest epoch, if two are active."""
         active = [(c.quorum_epoch, c.name) for c in self.controllers.values() if c.is_active]
         for broker in self.brokers.values():
             control = broker.control
@@ -189,6 +189,6 @@ class Cluster:
         return max(active)[1] if active else None
 
     def zookeeper_leader(self) -> str | None:
-        """Printed name of the ensemble's leader; of the newest epoch, if two believe to be it."""
+        """Printed name of the ensemble's leader; of the newest epoch, if two lead."""
         leading = [(z.store.epoch, z.name) for z in self.zookeepers.values() if z.leads]
         return max(leading)[1] if leading else None

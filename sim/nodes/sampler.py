@@ -1,4 +1,4 @@
-"""Once a second: how busy each server was, and how far each group is behind.
+"""Samples once a second each server's utilisation and each group's lag.
 
 An observer outside the simulated world: it costs nothing and changes nothing.
 """
@@ -44,7 +44,7 @@ class Sampler:
         self._last: dict[str, _Last] = {}
 
     def start(self, at: Micros) -> None:
-        """Take the first sample at the instant, and then one a second."""
+        """Takes the first sample at the instant, and then one a second."""
         self._cluster.kernel.call_at(at, self._sample)
 
     def _sample(self) -> None:

@@ -1,1 +1,1 @@
-"""What Kafka decides: pure state machines, an event in, effects out."""
+"""Kafka's protocol as pure state machines: an event in, effects out."""

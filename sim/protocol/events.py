@@ -1,4 +1,4 @@
-"""What can happen to any machine. Each machine adds its own events to these."""
+"""Events of every machine. Each machine adds its own to these."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,11 +10,11 @@ from sim.protocol.messages.base import Request, Response
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class RequestReceived:
-    """A request, already paid for, waits for a :class:`~sim.protocol.effects.Reply`."""
+    """A request, already paid for, to be answered by :class:`~sim.protocol.effects.Reply`."""
 
     token: Final[int]
     client: Final[str]
-    """Printed name of the node that asks."""
+    """Printed name of the requesting node."""
     request: Final[Request]
 
     def __init__(
@@ -30,7 +30,7 @@ class RequestReceived:
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class ResponseReceived:
-    """The answer to a :class:`~sim.protocol.effects.Send` of this machine."""
+    """Response to a :class:`~sim.protocol.effects.Send` of this machine."""
 
     sender: Final[NodeId]
     correlation: Final[int]
@@ -49,7 +49,7 @@ class ResponseReceived:
 
 @dataclass(frozen=True, slots=True)
 class RequestFailed:
-    """No answer came: NETWORK_EXCEPTION (disconnected, refused) or REQUEST_TIMED_OUT."""
+    """No response came: NETWORK_EXCEPTION (disconnected, refused) or REQUEST_TIMED_OUT."""
 
     sender: NodeId
     correlation: int
@@ -65,6 +65,6 @@ class TimerFired:
 
 @dataclass(frozen=True, slots=True)
 class Flushed:
-    """The fsync asked for with this token is done."""
+    """The fsync with this token is done."""
 
     token: int

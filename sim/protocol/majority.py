@@ -1,4 +1,4 @@
-"""How far a majority has come: the arithmetic that every Raft in here shares."""
+"""Majority of log end offsets, for every Raft of this package."""
 
 from collections.abc import Iterable
 
@@ -6,10 +6,10 @@ from sim.ids import Offset
 
 
 def reached_by_majority(ends: Iterable[Offset]) -> Offset:
-    """The largest offset that more than half of the members have reached.
+    """Largest offset that more than half of the members have reached.
 
     Args:
-        ends: How far each voter has come; one number for each of them.
+        ends: Log end offset of each voter.
 
     Source: Raft, section 5.3; ``LeaderState.maybeUpdateHighWatermark``.
     """

@@ -9,6 +9,6 @@ from sim.ids import Offset
 
 
 def places_in(runs: Iterable[tuple[Offset, Offset]], base: Offset) -> NDArray[np.int32]:
-    """Every offset of the runs, given by first and last, less the base of their stretch."""
+    """Every offset of runs, given by first and last, relative to the base."""
     counted = [np.arange(first - base, last - base + 1) for first, last in runs]
     return np.concatenate(counted).astype(np.int32) if counted else np.zeros(0, np.int32)

@@ -1,7 +1,7 @@
-"""The few things a machine needs from outside, as narrow shapes.
+"""Ports that machines require: batches, and a replica's log.
 
 Two logs satisfy :class:`ReplicaLog`: ``ListLog`` in the tests, for speed and search, and
-``sim.log.partition.log.PartitionLog``, which keeps real bytes. One contract test runs on both.
+``sim.log.partition.log.PartitionLog``, with real bytes. One contract test runs on both.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from sim.units import Bytes
 
 
 class Batch(Protocol):
-    """A record batch as machines see it: its header, never its records.
+    """A record batch as used by machines: its header, never its records.
 
     Immutable; shared by reference between nodes. ``last_offset`` is inclusive.
     """
@@ -60,45 +60,45 @@ class Batch(Protocol):
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it belongs to a transaction, as data or as its marker."""
+        """True if it belongs to a transaction, as data or as its marker."""
 
     @property
     def is_control(self) -> bool:
-        """Whether it holds control records, which clients never see."""
+        """True if it holds control records, which clients never see."""
 
     @property
     def is_abort_marker(self) -> bool:
-        """Whether it is the marker that aborts its producer's transaction."""
+        """True if it is the marker that aborts its producer's transaction."""
 
     @property
     def producer_index(self) -> int:
-        """Which simulated producer made the batch; -1 if none did."""
+        """Index of the simulated producer that made the batch; -1 if none did."""
 
     @property
     def first_record(self) -> int:
         """That producer's number, in this partition, of the batch's first record; -1 if none."""
 
     def offset_runs(self) -> Sequence[tuple[Offset, Offset]]:
-        """First and last offsets of records without a gap: several where compaction has been."""
+        """First and last offsets of records without a gap: several after compaction."""
 
 
 class EpochEnd(NamedTuple):
-    """Where a leader epoch ends in a log; ``offset`` is exclusive. (-1, -1) when undefined."""
+    """End of a leader epoch in a log; ``offset`` is exclusive. (-1, -1) when undefined."""
 
     epoch: LeaderEpoch
     offset: Offset
 
 
 NO_EPOCH_END = EpochEnd(-1, -1)
-"""The log knows nothing of the epoch asked for."""
+"""Result for an epoch that the log does not know."""
 
 
 class Appended(NamedTuple):
-    """What became of a leader's append.
+    """Outcome of a leader's append.
 
     ``error`` other than NONE: nothing was written. ``duplicate``: an idempotent retry of one of the
     producer's last five batches; the offsets are those of the original and nothing was written.
-    ``flush_due``: ``flush.messages`` asks for an fsync before anything else happens.
+    ``flush_due``: ``flush.messages`` requires an fsync before anything else happens.
     """
 
     error: ErrorCode
@@ -111,7 +111,7 @@ class Appended(NamedTuple):
 
 
 NO_GUARD = 0
-"""Of an append that nobody has verified; it is enough within an open transaction."""
+"""Verification guard of an append without verification; it suffices within an open transaction."""
 
 UNCHECKED_GUARD = -1
 """``transaction.partition.verification.enable`` is false: a client's append needs no guard."""
@@ -127,17 +127,17 @@ class TransactionView(Protocol):
 
     @property
     def has_unstable(self) -> bool:
-        """Whether a transaction may keep the last stable offset below the high watermark."""
+        """True if a transaction may keep the last stable offset below the high watermark."""
 
     def last_stable_offset(self, high_watermark: Offset) -> Offset:
-        """Below it every transaction is decided, and the decision is committed."""
+        """Offset below which every transaction is completed, with its marker committed."""
 
     def verification_guard(
         self, producer: ProducerId, epoch: int, sequence: int, now_ms: int, *, bumps: bool
     ) -> int:
-        """What a transaction's batch has to be appended with, once its coordinator has agreed.
+        """Verification guard with which a transaction's batch must be appended.
 
-        NO_GUARD: nothing needs to be asked, the transaction is open here. ``sequence`` is that of
+        NO_GUARD: no verification is needed, the transaction is open here. ``sequence`` is that of
         the batch's first record; ``bumps``: each transaction has an epoch of its own (KIP-890).
         """
 
@@ -146,11 +146,11 @@ class TransactionView(Protocol):
 
 
 class ReplicaLog(Protocol):
-    """One replica's log: synchronous, as in Kafka; time is paid for outside."""
+    """One replica's log: synchronous, as in Kafka; its time is paid by the process."""
 
     @property
     def transactions(self) -> TransactionView:
-        """What it knows of transactions."""
+        """Transactions of the log."""
 
     @property
     def log_start_offset(self) -> Offset:
@@ -158,24 +158,24 @@ class ReplicaLog(Protocol):
 
     @property
     def log_end_offset(self) -> Offset:
-        """Offset the next record will get."""
+        """Log end offset: that of the next record."""
 
     @property
     def latest_epoch(self) -> LeaderEpoch:
         """Epoch of the last entry of the epoch cache; -1 when it is empty."""
 
     def begin_epoch(self, epoch: LeaderEpoch) -> None:
-        """A leader takes over: the epoch starts at the log end offset (KIP-101)."""
+        """Begins a leader epoch at the log end offset (KIP-101)."""
 
     def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
-        """Largest epoch not above the one asked and the offset after its last record (KIP-279)."""
+        """Largest epoch not above the given one and the offset after its last record (KIP-279)."""
 
     def append_as_leader(
         self, batch: Batch, leader_epoch: LeaderEpoch, now_ms: int, guard: int = NO_GUARD
     ) -> Appended:
-        """Validate (size, producer state), give offsets from the log end, and write.
+        """Validates (size, producer state), assigns offsets from the log end, and writes.
 
-        ``guard`` is for a transaction's batch: what its verification gave.
+        ``guard``: verification guard of a transaction's batch.
         """
 
     def append_marker(
@@ -188,17 +188,16 @@ class ReplicaLog(Protocol):
         *,
         committed: bool,
     ) -> Appended:
-        """End a producer's transaction here, as its coordinator has decided."""
+        """Appends the marker that ends a producer's transaction."""
 
     def append_as_follower(self, batches: Sequence[Batch]) -> bool:
-        """Write batches exactly as given, at their own offsets.
+        """Writes batches exactly as given, at their own offsets.
 
         Returns:
-            Whether ``flush.messages`` asks for an fsync now.
+            True if ``flush.messages`` requires an fsync now.
 
         Raises:
-            AssertionError: If a batch starts below the log end offset, and the log is none of a
-                time before KIP-101.
+            AssertionError: If a batch starts below the log end offset, except before KIP-101.
         """
 
     def read(self, start: Offset, end: Offset, max_bytes: Bytes) -> tuple[Batch, ...]:
@@ -208,17 +207,17 @@ class ReplicaLog(Protocol):
         """
 
     def bytes_between(self, start: Offset, end: Offset) -> Bytes:
-        """About how many bytes a read of [start, end) would return."""
+        """Approximate bytes that a read of [start, end) would return."""
 
     def raise_log_start(self, offset: Offset) -> bool:
-        """Nothing below the offset may be read any more; returns whether that is news."""
+        """Raises the log start offset; returns true if it was lower."""
 
     def truncate_to(self, offset: Offset) -> None:
-        """Drop everything at and above the offset; epochs and producer state follow.
+        """Drops everything at and above the offset; epochs and producer state follow.
 
         Raises:
-            CorruptRecord: If a damaged header is in the way; the log end says what is left.
+            CorruptRecord: If a header on the way is damaged; the log end has moved down to it.
         """
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
-        """Drop everything; the next record gets the offset."""
+        """Drops everything; the next record gets the offset."""

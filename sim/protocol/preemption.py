@@ -1,11 +1,11 @@
-"""A thread that is interrupted in the middle of a step, as historic rules have it that were races.
+"""Preemption of a thread in the middle of a step, for historic behaviours that were races.
 
 A decision takes no time, so no other event can come between its halves. Where Kafka let one come
-between them, the historic rule decides the first half, asks for :class:`Preempt`, and decides the
-rest on :class:`Resumed`, on what is so by then. The rule of today has one half, and asks for
-nothing.
+between them, the historic behaviour decides the first half, emits :class:`Preempt`, and decides the
+rest on :class:`Resumed`, with the state at that time. Today's behaviour has one half.
 
-The rest of a step must stand on its own: leaderships, sessions and transactions may be over.
+The rest of a step must not rely on the first half: leaderships, sessions and transactions may have
+ended.
 """
 
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from sim.units import Micros
 
 
 class Preempt(NamedTuple):
-    """Effect: take the processor from the thread that decides, and give it to others.
+    """Effect: preempts the deciding thread in favour of others.
 
-    The host says for how long; ``token`` comes back as :class:`Resumed`.
+    The process chooses the duration; ``token`` comes back as :class:`Resumed`.
     """
 
     token: int
@@ -26,7 +26,7 @@ class Preempt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Event: an interrupted thread goes on."""
+    """Event: a preempted thread resumes."""
 
     token: int
 
@@ -35,22 +35,22 @@ E = TypeVar("E")
 """The effects of a machine, :class:`Preempt` among them."""
 
 Rest: TypeAlias = Callable[[Micros, list[E]], None]
-"""The other half of a step, given the instant and where its effects go."""
+"""The rest of a step, called with the instant and the list of its effects."""
 
 
 class Threads(Generic[E]):
-    """The threads of one machine that were interrupted."""
+    """Preempted threads of one machine."""
 
     def __init__(self) -> None:
         self._rests: dict[int, Rest[E]] = {}
         self._tokens = 0
 
     def interrupt(self, rest: Rest[E]) -> Preempt:
-        """Do the rest of a step later: what else happens meanwhile happens before it."""
+        """Does the rest of a step later, after events that come meanwhile."""
         self._tokens += 1
         self._rests[self._tokens] = rest
         return Preempt(self._tokens)
 
     def resumed(self, token: int, now: Micros, out: list[E]) -> None:
-        """Do the rest of a step."""
+        """Does the rest of a step."""
         self._rests.pop(token)(now, out)

@@ -22,8 +22,8 @@ from sim.protocol.coordinator.group.consumer_group_records import (
     ConsumerGroupMemberRecord,
     ConsumerGroupRecord,
     CurrentMemberAssignmentRecord,
-    MemberGoneRecord,
     MemberState,
+    MemberTombstone,
     TargetAssignmentEpochRecord,
     TargetAssignmentMemberRecord,
     member_keys,
@@ -94,7 +94,7 @@ def decode(kind: int, key: bytes, value: bytes | None) -> ConsumerGroupRecord | 
     named = decode_as(f"{_NAMES[kind]}Key", key).values
     group, member = _text(named["groupId"]), _text(named.get("memberId", ""))
     if value is None:
-        return MemberGoneRecord(group, member, kind) if member else None
+        return MemberTombstone(group, member, kind) if member else None
     fields = decode_as(f"{_NAMES[kind]}Value", value).values
     if kind in _SHARE_READERS:
         return replace(_SHARE_READERS[kind](group, member, fields), share=True)
@@ -117,7 +117,7 @@ def _type_of(record: ConsumerGroupRecord) -> int:
             return target_key
         case CurrentMemberAssignmentRecord():
             return current_key
-        case MemberGoneRecord():
+        case MemberTombstone():
             return record.key_type
         case _:
             assert_never(record)
@@ -160,7 +160,7 @@ def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
                 "assignedPartitions": _by_topic(record.assigned),
                 "partitionsPendingRevocation": _by_topic(record.pending_revocation),
             }
-        case MemberGoneRecord():
+        case MemberTombstone():
             return None
         case _:
             assert_never(record)

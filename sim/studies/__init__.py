@@ -1,1 +1,1 @@
-"""Studies: the minds of the protocol on a plain host, for questions that need no data plane."""
+"""Studies: the protocol's machines on a plain host, for questions that need no data plane."""

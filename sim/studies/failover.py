@@ -1,9 +1,8 @@
-"""How long a cluster is without leaders when its controller goes: ZooKeeper against KRaft.
+"""Time without leaders after the controller fails: ZooKeeper against KRaft.
 
-Metadata only: the control plane's own machines on a plain host, no clients, no data. What an
-operation costs is :class:`FailoverCosts`, one set for every row; each number says where it is
-from. What the publications do not say (how many brokers, how many replicas) is
-:func:`shape_of`, one rule for every size.
+Metadata only: the control plane's own machines on a plain host, no clients, no data. Costs are
+:class:`FailoverCosts`, one set for every row; each number has its source. Numbers that the
+publications do not give (brokers, replicas) are :func:`shape_of`, one rule for every size.
 
 Approximate: the rows of two million partitions were published without the number of brokers,
 replicas and the machines used; times of other sizes are predictions. A broker's load of its own
@@ -35,25 +34,26 @@ from sim.units import HOUR, SECOND, Micros, show_duration
 
 
 class ControlPlane(StrEnum):
-    """Who keeps the metadata."""
+    """Store of the metadata."""
 
     ZOOKEEPER = "zookeeper"
     KRAFT = "kraft"
 
 
 class Event(StrEnum):
-    """What happens to the cluster."""
+    """Event that the cluster undergoes."""
 
     CONTROLLED_SHUTDOWN = "controlled shutdown"
-    """A broker that is not the controller asks to stop; the time until it may."""
+    """A broker that is not the controller requests controlled shutdown; the time until it is
+    granted."""
     UNCONTROLLED_SHUTDOWN = "uncontrolled shutdown"
     """The controller and a broker die at once (in ZooKeeper mode they are one process); the time
-    until the last broker knows the last new leader."""
+    until the last broker has the last new leader."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailoverCosts:
-    """What things cost, in microseconds where not said otherwise; the same for every row.
+    """Costs in microseconds where not stated otherwise; the same for every row.
 
     "200K" is Jun Rao, "Apache Kafka Supports 200K Partitions Per Cluster" (2018); "2M" is
     Confluent's measurement of two million partitions (2021). Numbers without a publication are
@@ -61,18 +61,17 @@ class FailoverCosts:
     """
 
     one_way_us: Micros = 50
-    """A message's way. A read takes two of them, a server's work and the controller's: 0.28 ms
-    one after the other, which is 28 s for 100,000 partitions (200K, Kafka 1.0)."""
+    """One-way delay of a message. A read takes two of them, a server's work and the controller's:
+    0.28 ms one after the other, which is 28 s for 100,000 partitions (200K, Kafka 1.0)."""
     zk_request_us: Micros = 40
     """A ZooKeeper server's work for one request; with ``one_way_us``."""
     zk_answer_us: Micros = 140
-    """The controller's work for one answer of ZooKeeper, all that is left when reads overlap:
-    14 s for 100,000 partitions (200K, Kafka 1.1)."""
+    """The controller's work for one response of ZooKeeper, all that is left when reads overlap: 14
+    s for 100,000 partitions (200K, Kafka 1.1)."""
     fsync_us: Micros = 500
     """Forcing a log to disk; working value for a solid-state disk."""
     apply_us: Micros = 20
-    """A broker's work for a partition that it leads or follows anew (ZooKeeper mode); working
-    value."""
+    """A broker's work for a partition whose role changes (ZooKeeper mode); working value."""
     metadata_us: Micros = 2
     """A broker's, and the controller's, work for a partition in an UpdateMetadata request; working
     value."""
@@ -80,7 +79,7 @@ class FailoverCosts:
     kraft_record_us: Micros = 64
     """A partition's change in KRaft, from the decision to the replica that follows it: 32 s for the
     500,000 replicas of a broker in controlled shutdown (2M). Half is charged to the controller,
-    half to each broker; how it divides is not published."""
+    half to each broker; the real ratio is not published."""
 
 
 PUBLISHED = FailoverCosts()
@@ -88,7 +87,7 @@ PUBLISHED = FailoverCosts()
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ClusterShape:
     """A cluster."""
 
     partitions: int
@@ -100,13 +99,13 @@ class Shape:
     session_us: Micros = 18 * SECOND
     """``zookeeper.session.timeout.ms``."""
     in_flight: int = 10
-    """``zookeeper.max.in.flight.requests``; 1 stands for before 1.1: one operation after the other,
-    and requests to brokers for each partition."""
+    """``zookeeper.max.in.flight.requests``; 1 represents versions before 1.1: one operation after
+    the other, and requests to brokers for each partition."""
     logs_every_state: bool = False
     """Each election logs the states of all partitions (KAFKA-6116)."""
 
     def assignments(self) -> Assignments:
-        """Replicas in turn, so that every broker leads and follows as much as the others."""
+        """Replicas in turn, so that brokers have equal numbers of leaders and followers."""
         brokers, factor, size = self.brokers, self.replication, self.partitions_per_topic
         rings = [
             tuple((first + step) % brokers + 1 for step in range(factor))
@@ -130,34 +129,34 @@ class Row:
     event: str
     seconds: float
     detection_seconds: float
-    """Of these, until somebody acted: a session's end, or a new leader of the quorum."""
+    """Of these, until the failure was detected: a session's end, or a new leader of the quorum."""
     load_seconds: float
-    """Of these, until the new controller had read what it must know."""
+    """Of these, until the new controller had read its state."""
     replicas_moved: int
-    """Replicas on the broker that went."""
+    """Replicas on the broker that failed."""
 
 
 SIZES = (10_000, 200_000, 2_000_000)
 """The table's sizes."""
 
 
-def shape_of(partitions: int) -> Shape:
+def shape_of(partitions: int) -> ClusterShape:
     """The cluster of a size: twelve brokers with three replicas of everything."""
-    return Shape(partitions)
+    return ClusterShape(partitions)
 
 
 class ZkCosts(Costs):
-    """What threads of a broker in ZooKeeper mode pay."""
+    """Costs of a ZooKeeper-mode broker's threads."""
 
     def __init__(self, costs: FailoverCosts) -> None:
         self.costs = costs
 
     def lane(self, machine: str, event: object) -> int:  # noqa: ARG002 - there is one machine
-        """The controller's thread hears of ZooKeeper; another serves requests."""
+        """The controller's thread handles ZooKeeper's events; another serves requests."""
         return 1 if isinstance(event, ev.RequestReceived) else 0
 
-    def taking(self, event: object) -> Micros:
-        """For an event."""
+    def event_us(self, event: object) -> Micros:
+        """Cost of an event."""
         if isinstance(event, ev.ResponseReceived):
             return self.costs.zk_answer_us if event.sender >= _FIRST_ZOOKEEPER else 0
         if isinstance(event, ev.RequestReceived):
@@ -166,8 +165,8 @@ class ZkCosts(Costs):
                 return self.costs.metadata_us * len(request.partitions)
         return 0
 
-    def giving(self, effect: object) -> Micros:
-        """What a broker changes is paid when it does, and what the controller logs."""
+    def effect_us(self, effect: object) -> Micros:
+        """Cost of a broker's role changes, and of the controller's log."""
         if isinstance(effect, StatesLogged):
             return self.costs.logged_state_ns * effect.partitions // 1_000
         return self.costs.apply_us * len(getattr(effect, "entries", ()))
@@ -179,24 +178,24 @@ _PATIENCE_US: Micros = 24 * HOUR
 
 
 class _ServerCosts(Costs):
-    """A ZooKeeper server's thread."""
+    """Costs of a ZooKeeper server's thread."""
 
     def __init__(self, request_us: Micros) -> None:
         self.request_us = request_us
 
-    def taking(self, event: object) -> Micros:
-        """Requests cost; answers and timers do not."""
+    def event_us(self, event: object) -> Micros:
+        """Cost of requests; responses and timers cost nothing."""
         return self.request_us if isinstance(event, ev.RequestReceived) else 0
 
 
 def measure(
-    shape: Shape,
+    shape: ClusterShape,
     plane: ControlPlane,
     event: Event,
     costs: FailoverCosts = PUBLISHED,
     seed: int = 1,
 ) -> Row:
-    """Let it happen once to a cluster that is at rest."""
+    """Runs the event once on a cluster at rest."""
     run = _zookeeper if plane is ControlPlane.ZOOKEEPER else _kraft
     with _not_collecting():
         total, detection, load = run(shape, event, costs, seed)
@@ -221,7 +220,7 @@ def table(sizes: tuple[int, ...] = SIZES, costs: FailoverCosts = PUBLISHED) -> I
 
 @contextmanager
 def _not_collecting() -> Iterator[None]:
-    """Look for garbage cycles at the end only: the cluster is one, of millions of partitions."""
+    """Suspends garbage collection: the cluster is one cycle, of millions of partitions."""
     collected = gc.isenabled()
     gc.disable()
     try:
@@ -233,7 +232,7 @@ def _not_collecting() -> Iterator[None]:
 
 
 def _zookeeper(
-    shape: Shape, event: Event, costs: FailoverCosts, seed: int
+    shape: ClusterShape, event: Event, costs: FailoverCosts, seed: int
 ) -> tuple[Micros, Micros, Micros]:
     loop = Loop(costs.one_way_us)
     ensemble = Ensemble(
@@ -280,7 +279,7 @@ def _zookeeper(
 
 
 def _kraft(
-    shape: Shape, event: Event, costs: FailoverCosts, seed: int
+    shape: ClusterShape, event: Event, costs: FailoverCosts, seed: int
 ) -> tuple[Micros, Micros, Micros]:
     loop = Loop(costs.one_way_us)
     half = costs.kraft_record_us // 2
@@ -326,10 +325,10 @@ def _kraft(
 
 
 def _run(loop: Loop, done: Callable[[], bool]) -> None:
-    """Go on until it is done, looking every tenth of a second.
+    """Runs until ``done``, checked every tenth of a second.
 
     Raises:
-        NoProgress: If it is not done within a day.
+        NoProgress: If that takes more than a day.
     """
     deadline = loop.now + _PATIENCE_US
     while not done():
@@ -338,11 +337,11 @@ def _run(loop: Loop, done: Callable[[], bool]) -> None:
         loop.run(loop.now + _STEP_US)
 
 
-def image_of(shape: Shape, config: ControllerConfig) -> MetadataImage:
-    """What controllers of KRaft know of a healthy cluster before its brokers register."""
+def image_of(shape: ClusterShape, config: ControllerConfig) -> MetadataImage:
+    """Metadata of a healthy cluster before its brokers register, as KRaft controllers have it."""
     image = MetadataImage(features=config.features)
     for topic, replicas in shape.assignments().items():
-        topic_id = topic  # printed ids are looked at by nobody here
+        topic_id = topic  # topic ids are not used here
         image.topic_ids[topic] = topic_id
         image.topic_names[topic_id] = topic
         image.partition_counts[topic] = len(replicas)
@@ -357,5 +356,5 @@ def image_of(shape: Shape, config: ControllerConfig) -> MetadataImage:
 
 
 def as_dict(row: Row | FailoverCosts) -> dict[str, object]:
-    """For programs."""
+    """The row as a dictionary, for programs."""
     return asdict(row)

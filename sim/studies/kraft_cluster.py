@@ -1,8 +1,9 @@
 """A KRaft control plane on the studies' host: quorum, controllers, and brokers as observers.
 
 The machines are those of simulated clusters. A broker keeps no image of its own: all replay the
-same records, so only the time is paid, and how far the broker has come is told in its heartbeats.
-The metadata log is in memory; what it held before the study began is in the controllers' image.
+same records, so only the time is paid, and heartbeats carry each broker's metadata offset.
+
+The metadata log is in memory; the state before the study is in the controllers' image.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ from sim.units import Bytes, Micros
 FIRST_CONTROLLER: NodeId = 3001
 
 RECORD_BYTES: Bytes = 60
-"""A partition's change in the log, about."""
+"""Approximate size of a partition's change in the log."""
 
 _QUORUM_REQUESTS: tuple[type[Request], ...] = (
     VoteRequest,
@@ -62,12 +63,12 @@ class MemoryBatch(NamedTuple):
 
     @property
     def last_offset(self) -> Offset:
-        """Of the last record, inclusive."""
+        """Offset of the last record, inclusive."""
         return self.base_offset + len(self.records) - 1
 
     @property
     def size_bytes(self) -> Bytes:
-        """About what it would be on disk."""
+        """Approximate size on disk."""
         return RECORD_BYTES * len(self.records)
 
 
@@ -88,7 +89,7 @@ class MemoryLog:
 
     @property
     def latest_epoch(self) -> LeaderEpoch:
-        """Of the last batch."""
+        """Epoch of the last batch."""
         return self.batches[-1].leader_epoch if self.batches else 0
 
     def append_records(
@@ -97,16 +98,16 @@ class MemoryLog:
         epoch: LeaderEpoch,
         now_ms: int,  # noqa: ARG002 - nothing is stamped
     ) -> Offset:
-        """One batch."""
+        """Appends one batch."""
         self.batches.append(MemoryBatch(self.log_end_offset, epoch, tuple(records)))
         return self.log_end_offset
 
     def records_bytes(self, records: Sequence[MetadataRecord]) -> Bytes:
-        """As many as a batch of them says."""
+        """Approximate size of a batch of the records."""
         return MemoryBatch(0, 0, tuple(records)).size_bytes
 
     def append_batches(self, batches: Sequence[Batch]) -> None:
-        """A leader's batches."""
+        """Appends a leader's batches."""
         for batch in batches:
             assert batch.base_offset == self.log_end_offset
             self.batches.append(cast("MemoryBatch", batch))  # it came from another of these logs
@@ -120,7 +121,7 @@ class MemoryLog:
                 break
             left -= batch.size_bytes
             found.append(batch)
-        return cast("tuple[Batch, ...]", tuple(found))  # only headers are looked at
+        return cast("tuple[Batch, ...]", tuple(found))  # only headers are read
 
     def records_between(self, start: Offset, end: Offset) -> tuple[LoggedRecord, ...]:
         """Records in [start, end)."""
@@ -133,18 +134,18 @@ class MemoryLog:
         )
 
     def bytes_between(self, start: Offset, end: Offset) -> Bytes:
-        """About."""
+        """Approximate size of the batches in [start, end)."""
         return RECORD_BYTES * (end - start)
 
     def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
-        """Where the largest epoch not above the one asked ends."""
+        """Largest epoch not above the given one, and its end."""
         for batch in reversed(self.batches):
             if batch.leader_epoch <= epoch:
                 return EpochEnd(batch.leader_epoch, batch.last_offset + 1)
         return NO_EPOCH_END
 
     def truncate_to(self, offset: Offset) -> None:
-        """Drop what begins at the offset or behind it."""
+        """Drops batches that begin at or after the offset."""
         while self.batches and self.batches[-1].base_offset >= offset:
             self.batches.pop()
 
@@ -170,7 +171,7 @@ class MemoryLog:
         raise AssertionError(f"no {snapshot}")
 
     def clean(self, now_ms: int) -> None:
-        """Everything is kept."""
+        """Nothing to delete: everything is kept."""
 
     def _from(self, start: Offset) -> list[MemoryBatch]:
         first = len(self.batches)
@@ -180,7 +181,7 @@ class MemoryLog:
 
 
 class KraftCluster:
-    """Controllers of their own, and brokers numbered from 1."""
+    """Dedicated controllers, and brokers numbered from 1."""
 
     def __init__(
         self,
@@ -195,17 +196,17 @@ class KraftCluster:
         replay_us: Micros,
         config: ControllerConfig,
     ) -> None:
-        """Start everything.
+        """Starts all processes.
 
         Args:
             loop: The host.
-            image: What the controllers know at the start: topics, partitions, features.
-            brokers: How many.
-            controllers: How many; all vote.
-            streams: Draws of elections.
-            controller_costs: What controllers' threads pay.
-            broker_costs: What brokers' threads pay.
-            replay_us: What a partition's change costs a broker, until its replicas follow it.
+            image: The controllers' state at the start: topics, partitions, features.
+            brokers: Number of brokers.
+            controllers: Number of controllers; all are voters.
+            streams: Random streams of elections.
+            controller_costs: Costs of controllers' threads.
+            broker_costs: Costs of brokers' threads.
+            replay_us: Time of a broker for a partition's change, until its replicas follow it.
             config: Of the controllers.
         """
         self.loop = loop
@@ -214,11 +215,11 @@ class KraftCluster:
         self.controllers: dict[NodeId, Controller] = {}
         self.applied: dict[NodeId, Offset] = {}
         self.applied_at: dict[NodeId, Micros] = {}
-        """When each broker last applied changes of partitions."""
+        """Time at which each broker last applied changes of partitions."""
         self.decided_at: Micros = -1
-        """When a controller last decided on changes of partitions."""
+        """Time of a controller's last decision on partitions."""
         self.granted: dict[NodeId, Micros] = {}
-        """When controlled shutdowns were over."""
+        """Ends of controlled shutdowns."""
         self._streams = streams
         for voter in self.voters:
             process = loop.add(voter, controller_costs)
@@ -238,7 +239,7 @@ class KraftCluster:
             process = loop.add(node, broker_costs)
             process.performers = {
                 Committed: self._replay,
-                LeadershipChanged: self._tell_lifecycle,
+                LeadershipChanged: self._pass_to_lifecycle,
                 life.CaughtUp: self._ready,
                 life.ShutDownGranted: self._granted,
             }
@@ -260,7 +261,7 @@ class KraftCluster:
         return lambda: self.applied[node]
 
     def _heard(self, voter: NodeId) -> Callable[[Request], None]:
-        """A heartbeat counts from its arrival on, however busy the controller is."""
+        """Counts a heartbeat from its arrival on, even if the controller is busy."""
 
         def note(request: Request) -> None:
             if isinstance(request, BrokerHeartbeatRequest):
@@ -277,8 +278,8 @@ class KraftCluster:
         return None
 
     def stop(self, node: NodeId) -> None:
-        """Begin a controlled shutdown."""
-        self.loop.processes[node].deliver("lifecycle", life.ShutDownWanted())
+        """Begins a controlled shutdown."""
+        self.loop.processes[node].deliver("lifecycle", life.ControlledShutdownRequested())
 
     # -- effects ----------------------------------------------------------------------------------
 
@@ -293,7 +294,7 @@ class KraftCluster:
         self.loop.call_at(at, process.deliver, "quorum", effect)
 
     def _replay(self, process: Process, machine: str, effect: object, at: Micros) -> None:  # noqa: ARG002 - a performer's form
-        """Pay for the records, on the metadata thread."""
+        """Pays for the records, on the metadata thread."""
         assert isinstance(effect, Committed)
         changes = sum(isinstance(r.record, PartitionChangeRecord) for r in effect.records)
         lane = _LOADER_LANE
@@ -308,7 +309,7 @@ class KraftCluster:
                 self.applied_at[process.node] = self.loop.now
 
     @staticmethod
-    def _tell_lifecycle(process: Process, machine: str, effect: object, at: Micros) -> None:  # noqa: ARG004 - a performer's form
+    def _pass_to_lifecycle(process: Process, machine: str, effect: object, at: Micros) -> None:  # noqa: ARG004 - a performer's form
         assert isinstance(effect, LeadershipChanged)
         process.deliver("lifecycle", life.ControllerKnown(effect.leader))
 
@@ -324,7 +325,7 @@ _LOADER_LANE = 2
 
 
 class KraftCosts(Costs):
-    """What threads pay: forcing the log to disk, and the controller for each partition's change."""
+    """Costs of threads: forcing the log to disk, and the controller's per partition change."""
 
     def __init__(self, fsync_us: Micros, record_us: Micros) -> None:
         self.fsync_us = fsync_us
@@ -334,8 +335,8 @@ class KraftCosts(Costs):
         """The raft thread, and the controller's or the lifecycle's."""
         return 0 if machine == "quorum" else 1
 
-    def giving(self, effect: object) -> Micros:
-        """An fsync; a decision about partitions."""
+    def effect_us(self, effect: object) -> Micros:
+        """Cost of an fsync, or of a decision about partitions."""
         if isinstance(effect, Flush | PersistQuorumState):
             return self.fsync_us
         if isinstance(effect, AppendMetadata):

@@ -1,11 +1,11 @@
 """A plain host for machines on the simulator's clock: some threads and one delay.
 
-The studies ask about millions of decisions and nothing else, so here is no disk, no bandwidth and
-no trace: a message takes a constant time, what a machine is given or sends costs a thread of
-its process what the study says, and machines decide as they do on simulated brokers.
+The studies need millions of decisions and nothing else, so there is no disk, no bandwidth and no
+trace: a message takes a constant time, events and effects cost a thread of their process the
+study's times, and machines decide as they do on simulated brokers.
 
-What a dead process was asked fails when the news can be there; what is not answered in time, by a
-process that is busy or cut off, fails at its timeout.
+Requests to a dead process fail when the reset can have arrived; those without a response in time,
+from a process that is busy or cut off, fail at their timeout.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,24 +22,24 @@ from sim.units import Micros
 
 
 class Machine(Protocol):
-    """A pure machine: an event in, effects out."""
+    """A pure state machine: events in, effects out."""
 
     def handle(self, event: Any, now: Micros, /) -> Sequence[object]:  # noqa: ANN401 - each knows its events
-        """Decide."""
+        """Handles an event; returns effects in order."""
 
 
 class Costs:
-    """What a process's threads pay, in microseconds; here one thread, for which nothing costs."""
+    """Costs of a process's threads, in microseconds: here of one thread, and nothing."""
 
     def lane(self, machine: str, event: object) -> int:  # noqa: ARG002 - all are alike
-        """Which thread takes the event, and pays for what comes of it."""
+        """Thread that takes the event, and pays for its effects."""
         return 0
 
-    def taking(self, event: object) -> Micros:  # noqa: ARG002 - all cost alike
+    def event_us(self, event: object) -> Micros:  # noqa: ARG002 - all cost alike
         """For an event, before it is decided on."""
         return 0
 
-    def giving(self, effect: object) -> Micros:  # noqa: ARG002 - all cost alike
+    def effect_us(self, effect: object) -> Micros:  # noqa: ARG002 - all cost alike
         """For an effect, before it and what comes behind it is performed."""
         return 0
 
@@ -50,10 +50,11 @@ LANES = 3
 """Threads of a process."""
 
 Performer = Callable[["Process", str, object, Micros], None]
-"""Performs an effect of the named machine, at an instant, that only this kind of process knows."""
+"""Performs an effect of the named machine, at an instant, that only this kind of process
+handles."""
 
 
-class _Asked:
+class _OpenRequest:
     """A request on its way, or at its target."""
 
     __slots__ = ("correlation", "incarnation", "machine", "request", "sender", "target")
@@ -82,13 +83,13 @@ class Process:
         self.routes: dict[type, str] = {}
         self.performers: dict[type, Performer] = {}
         self.on_arrival: Callable[[Request], None] | None = None
-        """Told of a request when it is at the socket, before a thread takes it."""
+        """Called for a request when it is at the socket, before a thread takes it."""
         self.free_at: list[Micros] = [0] * LANES
-        """When each thread has done what it has taken on."""
+        """Time from which each thread is free."""
         self._timers: dict[tuple[str, str], Timer] = {}
 
     def start(self, machines: Mapping[str, Machine]) -> None:
-        """A new life with these machines; the former one's timers and messages are forgotten."""
+        """Starts a new incarnation with these machines; drops the former's timers and messages."""
         self.incarnation += 1
         self.running = True
         self.machines = dict(machines)
@@ -98,10 +99,10 @@ class Process:
         self._timers = {}
 
     def deliver(self, machine: str, event: object) -> None:
-        """Let a thread take the event when it is free."""
+        """Lets a thread handle the event when it is free."""
         loop, costs = self.loop, self.costs
         lane = costs.lane(machine, event)
-        at = max(loop.now, self.free_at[lane]) + costs.taking(event)
+        at = max(loop.now, self.free_at[lane]) + costs.event_us(event)
         self.free_at[lane] = at
         if at <= loop.now:
             self._decide(self.incarnation, machine, event, lane)
@@ -109,11 +110,11 @@ class Process:
             loop.call_at(at, self._decide, self.incarnation, machine, event, lane)
 
     def perform(self, machine: str, effects: Sequence[object], lane: int = 0) -> None:
-        """Perform effects in order; what one costs, those behind it wait for."""
+        """Performs effects in order; the cost of one delays those after it."""
         costs, loop = self.costs, self.loop
         at = loop.now
         for effect in effects:
-            cost = costs.giving(effect)
+            cost = costs.effect_us(effect)
             if cost:
                 at = max(at, self.free_at[lane]) + cost
                 self.free_at[lane] = at
@@ -151,12 +152,12 @@ class Loop:
         self.call_at = self.kernel.call_at
         self.one_way_us = one_way_us
         self.processes: dict[NodeId, Process] = {}
-        self._asked: dict[int, _Asked] = {}
+        self._open_requests: dict[int, _OpenRequest] = {}
         self._token = 0
         self._cut: dict[tuple[NodeId, NodeId], None] = {}
 
     def add(self, node: NodeId, costs: Costs) -> Process:
-        """A process that does not run yet."""
+        """Adds a process that does not run yet."""
         process = self.processes[node] = Process(self, node, costs)
         return process
 
@@ -166,7 +167,7 @@ class Loop:
         return self.kernel.time
 
     def run(self, until: Micros, stop: Callable[[], bool] | None = None) -> None:
-        """Go on to the instant, or to where ``stop`` holds; it is asked after every event."""
+        """Runs to the instant, or until ``stop`` holds; it is evaluated after every event."""
         kernel = self.kernel
         if stop is None:
             kernel.run(until)
@@ -176,75 +177,75 @@ class Loop:
     # -- faults -----------------------------------------------------------------------------------
 
     def kill(self, node: NodeId) -> None:
-        """``kill -9``: connections are reset, so whoever waits for it learns at once."""
+        """``kill -9``: connections are reset, so open requests to it fail at once."""
         process = self.processes[node]
         process.running = False
-        for token in [t for t, asked in self._asked.items() if asked.target is process]:
+        for token in [t for t, pending in self._open_requests.items() if pending.target is process]:
             self._fail(token, self.now + self.one_way_us, ErrorCode.NETWORK_EXCEPTION)
 
     def cut(self, one: NodeId, other: NodeId) -> None:
-        """Nothing passes between two processes; who asks waits for his timeout."""
+        """Cuts two processes off from each other; requests between them time out."""
         self._cut[one, other] = self._cut[other, one] = None
 
     def heal(self) -> None:
-        """Everything passes again."""
+        """Heals all cuts."""
         self._cut = {}
 
     # -- messages ---------------------------------------------------------------------------------
 
     def send(self, sender: Process, machine: str, send: fx.Send, at: Micros) -> None:
-        """Bring a request to its target."""
+        """Delivers a request to its target."""
         target = self.processes.get(send.to)
-        asked = _Asked(sender, machine, send, target)
+        pending = _OpenRequest(sender, machine, send, target)
         self._token += 1
         token = self._token
-        self._asked[token] = asked
+        self._open_requests[token] = pending
         self._fail(token, at + send.timeout_us, ErrorCode.REQUEST_TIMED_OUT)
         if (sender.node, send.to) not in self._cut:
             self.call_at(at + self.one_way_us, self._arrive, token)
 
     def _arrive(self, token: int) -> None:
-        asked = self._asked.get(token)
-        if asked is None:
+        pending = self._open_requests.get(token)
+        if pending is None:
             return
-        target = asked.target
+        target = pending.target
         if target is None or not target.running:
             self._fail(token, self.now + self.one_way_us, ErrorCode.NETWORK_EXCEPTION)
             return
-        if (asked.sender.node, target.node) in self._cut:
+        if (pending.sender.node, target.node) in self._cut:
             return
-        machine = target.routes[type(asked.request)]
+        machine = target.routes[type(pending.request)]
         if target.on_arrival is not None:
-            target.on_arrival(asked.request)
-        sender = str(asked.sender.node)
-        target.deliver(machine, ev.RequestReceived(token, sender, asked.request))
+            target.on_arrival(pending.request)
+        sender = str(pending.sender.node)
+        target.deliver(machine, ev.RequestReceived(token, sender, pending.request))
 
     def reply(self, server: Process, effect: fx.Reply, at: Micros) -> None:
-        """Bring an answer back."""
-        asked = self._asked.get(effect.token)
-        if asked is None or effect.response is None or asked.target is not server:
+        """Delivers a response."""
+        pending = self._open_requests.get(effect.token)
+        if pending is None or effect.response is None or pending.target is not server:
             return
-        if (asked.sender.node, server.node) in self._cut:
+        if (pending.sender.node, server.node) in self._cut:
             return
         self.call_at(at + self.one_way_us, self._answered, effect.token, effect.response)
 
     def _answered(self, token: int, response: Response) -> None:
-        asked = self._asked.pop(token, None)
-        if asked is None or asked.target is None:
+        pending = self._open_requests.pop(token, None)
+        if pending is None or pending.target is None:
             return
-        sender = asked.sender
-        if sender.running and sender.incarnation == asked.incarnation:
-            event = ev.ResponseReceived(asked.target.node, asked.correlation, response)
-            sender.deliver(asked.machine, event)
+        sender = pending.sender
+        if sender.running and sender.incarnation == pending.incarnation:
+            event = ev.ResponseReceived(pending.target.node, pending.correlation, response)
+            sender.deliver(pending.machine, event)
 
     def _fail(self, token: int, at: Micros, error: ErrorCode) -> None:
         self.call_at(at, self._failed, token, error)
 
     def _failed(self, token: int, error: ErrorCode) -> None:
-        asked = self._asked.pop(token, None)
-        if asked is None:
+        pending = self._open_requests.pop(token, None)
+        if pending is None:
             return
-        sender = asked.sender
-        if sender.running and sender.incarnation == asked.incarnation:
-            target = -1 if asked.target is None else asked.target.node
-            sender.deliver(asked.machine, ev.RequestFailed(target, asked.correlation, error))
+        sender = pending.sender
+        if sender.running and sender.incarnation == pending.incarnation:
+            target = -1 if pending.target is None else pending.target.node
+            sender.deliver(pending.machine, ev.RequestFailed(target, pending.correlation, error))

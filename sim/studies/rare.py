@@ -1,7 +1,7 @@
-"""How likely a rare coincidence of failures is: schedules of failures, sampled by importance.
+"""Probability of rare coincidences of failures: schedules of failures, sampled by importance.
 
-Components fail and are repaired by themselves, with exponential times. What is asked is the chance
-that within a span of time all members of some *set* are out at once. Where repairs take an hour and
+Components fail and are repaired independently, with exponential times. Estimated is the chance that
+within a span of time all members of some *set* are out at once. Where repairs take an hour and
 failures years, plain sampling would see it in one of a million spans or fewer. So:
 
 * A *cycle* begins when something fails while everything works, and ends when everything works
@@ -12,7 +12,8 @@ failures years, plain sampling would see it in one of a million spans or fewer. 
   weighted by the chance that it does.
 
 Every branch is counted where the plain course reached its cycle without a loss, so the sum of their
-weights has exactly the asked probability as its mean; its variance is estimated from the sample.
+weights has exactly the estimated probability as its mean; its variance is estimated from the
+sample.
 
 Sources: E. E. Lewis, F. Böhm, "Monte Carlo simulation of Markov unreliability models" (1984) for
 forcing and failure biasing; P. Shahabuddin, "Importance sampling for the simulation of highly
@@ -38,7 +39,7 @@ STEPS_MAX: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """What fails by itself."""
+    """A component that fails and is repaired independently."""
 
     name: str
     failures_per_h: float
@@ -46,11 +47,11 @@ class Component:
     repairs_per_h: float
     """0: never repaired."""
     members: tuple[int, ...]
-    """What is out with it, by number."""
+    """Members that are out with it, by number."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
+class Estimate:
     """An estimate of a probability."""
 
     value: float
@@ -73,9 +74,9 @@ class Coincidence:
     """The chance that all members of some set are out at once.
 
     Args:
-        components: What fails.
+        components: Components that fail.
         sets: Members by number; a loss is when all of one set are out.
-        span_h: Length of time that is looked at, in hours; it begins with everything in order.
+        span_h: Length of the span in hours; it begins with every component up.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Coincidence:
         self.sizes = [len(members) for members in sets]
         self.failures_per_h = sum(component.failures_per_h for component in components)
 
-    def estimate(self, stream: Stream, samples: int) -> Chance:
+    def estimate(self, stream: Stream, samples: int) -> Estimate:
         """The probability, from so many spans; at least two."""
         total = square = 0.0
         for _ in range(samples):
@@ -99,7 +100,7 @@ class Coincidence:
             square += weight * weight
         value = total / samples
         variance = max(0.0, square / samples - value * value) / (samples - 1)
-        return Chance(value, math.sqrt(variance), samples)
+        return Estimate(value, math.sqrt(variance), samples)
 
     def _sample(self, stream: Stream) -> float:
         """One plain course of a span: the weights of the branches that leave it."""
@@ -118,7 +119,7 @@ class Coincidence:
         return found * within
 
     def _plain_failure(self, stream: Stream) -> int:
-        """Which component fails first when all work."""
+        """Component that fails first when all work."""
         mark = stream.unit() * self.failures_per_h
         for place, component in enumerate(self.components):
             mark -= component.failures_per_h
@@ -127,7 +128,7 @@ class Coincidence:
         return len(self.components) - 1
 
     def _plain_cycle(self, stream: Stream, first: int, now: float) -> tuple[float, bool]:
-        """From a failure to the end of its cycle: when, and whether a set was out."""
+        """End of the cycle that begins with a failure, and true if a set was out in it."""
         state = _State(self, first)
         while not state.is_lost:
             if not state.down:
@@ -146,7 +147,7 @@ class Coincidence:
         return now, True
 
     def _branch(self, stream: Stream, first: int, now: float) -> float:
-        """The weight of a cycle in which failures are likely; 0 if nothing was lost in it."""
+        """Weight of a cycle in which failures are likely; 0 if nothing was lost in it."""
         state = _State(self, first)
         weight = 1.0
         for _ in range(STEPS_MAX):
@@ -170,7 +171,7 @@ class Coincidence:
     def _likely(
         self, stream: Stream, state: "_State", failures: float, repairs: float
     ) -> tuple[int, float]:
-        """The next event of a branch: which component, and its true chance over the drawn one."""
+        """Next event of a branch: its component, and its true chance over the drawn one."""
         rate = failures + repairs
         bias = 1.0 if repairs <= 0 else 0.0 if failures <= 0 else max(BIAS, failures / rate)
         if stream.unit() >= bias:
@@ -193,16 +194,16 @@ class Coincidence:
 
 
 class _State:
-    """Which components are down, and how much of each set is out."""
+    """Components that are down, and down members of each set."""
 
-    __slots__ = ("_gone", "_of", "_out", "down", "is_lost")
+    __slots__ = ("_members_out", "_of", "_out", "down", "is_lost")
 
     def __init__(self, of: Coincidence, first: int) -> None:
         self._of = of
         self._out: dict[int, int] = {}
-        """How many components take a member out."""
-        self._gone: dict[int, int] = {}
-        """How many members of a set are out."""
+        """Number of down components that take each member out."""
+        self._members_out: dict[int, int] = {}
+        """Number of members of each set that are out."""
         self.down: dict[int, bool] = {}
         self.is_lost = False
         self.flip(first)
@@ -215,7 +216,7 @@ class _State:
         return max(0.0, self._of.failures_per_h - down), repairs
 
     def flip(self, place: int) -> None:
-        """The component fails, or is repaired."""
+        """Fails the component, or repairs it."""
         step = -1 if self.down.pop(place, False) else 1
         if step > 0:
             self.down[place] = True
@@ -224,12 +225,14 @@ class _State:
             self._out[member] = before + step
             if before == 0 or before + step == 0:
                 for number in self._of.sets_of.get(member, ()):
-                    self._gone[number] = self._gone.get(number, 0) + step
-                    self.is_lost = self.is_lost or self._gone[number] == self._of.sizes[number]
+                    self._members_out[number] = self._members_out.get(number, 0) + step
+                    self.is_lost = (
+                        self.is_lost or self._members_out[number] == self._of.sizes[number]
+                    )
 
     def nearest(self, up: Sequence[int]) -> list[int]:
         """The components whose failure would bring the most threatened set closer."""
-        left = {n: self._of.sizes[n] - gone for n, gone in self._gone.items() if gone > 0}
+        left = {n: self._of.sizes[n] - out for n, out in self._members_out.items() if out > 0}
         if not left:
             return []
         least = min(left.values())

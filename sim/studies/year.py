@@ -1,13 +1,13 @@
-"""A year of a scenario's failing components: how likely data or service is gone at some time.
+"""A year of a scenario's failing components: chance that data or service is lost at some time.
 
-Components are the scenario's faults with ``mtbf``; partitions lie where the controller's placer
-puts them. Asked is whether every replica of some partition is out at once: without its disk or its
-power (what was not flushed is gone with the power, so for power losses this is an upper bound), or
-out of service in any way; and whether so many are that ``acks=all`` is refused.
+Components are the scenario's faults with ``mtbf``; partitions are where the controller's placer
+puts them. The study estimates the chance that every replica of some partition is out at once:
+without its disk or its power (unflushed data is lost with the power, so for power losses this is an
+upper bound), or out of service in any way; and that so many are out that ``acks=all`` is refused.
 
-Of Kafka only placement and ``min.insync.replicas`` are in it: no replication lag, no election that
-takes a while, no replica that comes back with an old log. What a single coincidence does is what
-runs are for.
+Of Kafka only placement and ``min.insync.replicas`` are modelled: no replication lag, no election
+that takes a while, no replica that comes back with an old log. The effect of a single coincidence
+is shown by runs.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ from sim.protocol.controller.placement import StripedReplicaPlacer, UsableBroker
 from sim.rng import Streams
 from sim.scenario.faults.chance import forms
 from sim.scenario.scenario import Scenario
-from sim.studies.rare import Chance, Coincidence, Component
+from sim.studies.rare import Coincidence, Component, Estimate
 from sim.units import HOUR, Micros
 
 YEAR_US: Micros = 8_766 * HOUR
 """A year of 365.25 days."""
 
 SAMPLES: Final = 5_000
-"""Spans that are sampled for each question, if not told otherwise."""
+"""Spans sampled for each question by default."""
 
 _TAKE_SERVICE: Final = tuple(name for name, kind in KINDS.items() if kind.outage)
 _TAKE_DATA: Final = tuple(name for name in _TAKE_SERVICE if KINDS[name].outage == "data")
@@ -38,18 +38,18 @@ _TAKE_DATA: Final = tuple(name for name in _TAKE_SERVICE if KINDS[name].outage =
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One question and what was found."""
+    """One question and its estimate."""
 
     name: str
     """``loss``, ``outage`` or ``below_min_isr``."""
     meaning: str
-    chance: Chance
+    chance: Estimate
 
 
 def year(
     scenario: Scenario, *, samples: int = SAMPLES, span_us: Micros = YEAR_US, seed: int = 1
 ) -> tuple[Answer, ...]:
-    """The three questions, answered for one span.
+    """Answers the three questions for one span.
 
     Args:
         scenario: With faults that have ``mtbf``.
@@ -106,7 +106,7 @@ def _partitions(scenario: Scenario, streams: Streams) -> list[tuple[tuple[int, .
 
 
 def _components(scenario: Scenario, kinds: tuple[str, ...]) -> Iterator[Component]:
-    """What fails by itself and takes brokers along, in one of these ways."""
+    """Components that take brokers out, in one of these ways."""
     recurring = [fault for fault in scenario.faults if fault.mtbf_us]
     if not recurring:
         raise ScenarioError(

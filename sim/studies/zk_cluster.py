@@ -30,7 +30,7 @@ Assignments = Mapping[str, tuple[tuple[NodeId, ...], ...]]
 
 
 def tree_of(assignments: Assignments) -> Tree:
-    """What ZooKeeper holds of a healthy cluster: every first replica leads, all are in sync."""
+    """ZooKeeper's nodes of a healthy cluster: every first replica leads, all are in sync."""
     tree = Tree()
     for path in ROOTS:
         tree.nodes[path] = Znode(None, 0, 1, 1, NO_SESSION)
@@ -67,11 +67,11 @@ class ZkCluster:
         self.config = config
         self.brokers: dict[NodeId, ZkBroker] = {}
         self.granted: dict[NodeId, Micros] = {}
-        """When controlled shutdowns were over."""
+        """Ends of controlled shutdowns."""
         self.applied_at: dict[NodeId, Micros] = {}
-        """When each broker last changed what it leads or follows."""
+        """Time at which each broker last applied role changes."""
         self.elected_at: Micros = -1
-        """When a broker last became the controller,"""
+        """Time at which a broker last became the controller,"""
         self.loaded_at: Micros = -1
         """and when it had read everything."""
         performers: dict[type, Performer] = {
@@ -87,14 +87,14 @@ class ZkCluster:
             self.start(node)
 
     def start(self, node: NodeId) -> None:
-        """Start a broker process."""
+        """Starts a broker process."""
         broker = self.brokers[node] = ZkBroker(node, self.ensemble.members, self.config)
         process = self.loop.processes[node]
         process.start({"broker": broker})
         process.perform("broker", broker.begin(self.loop.now))
 
     def stop(self, node: NodeId) -> None:
-        """Begin a controlled shutdown."""
+        """Begins a controlled shutdown."""
         self.loop.processes[node].deliver("broker", ShutdownRequested())
 
     def running(self) -> list[NodeId]:
@@ -102,12 +102,12 @@ class ZkCluster:
         return [node for node in self.brokers if self.loop.processes[node].running]
 
     def controller(self) -> ZkBroker | None:
-        """Who acts as controller; the newest, if two believe to be it."""
+        """The broker that acts as controller; the newest, if two do."""
         active = [self.brokers[n] for n in self.running() if self.brokers[n].is_controller]
         return max(active, key=lambda b: b.controller.epoch, default=None)
 
     def state(self, topic: str, partition: int) -> LeaderIsr:
-        """What the furthest server of the ensemble holds of a partition."""
+        """State of a partition at the server of the ensemble that is furthest ahead."""
         path = state_path(TopicPartition(topic, partition))
         tree = max((s.tree for s in self.ensemble.stores.values()), key=lambda t: t.zxid)
         data = tree.nodes[path].data

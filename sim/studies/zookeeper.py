@@ -29,17 +29,17 @@ class Ensemble:
         config: ZkConfig = DEFAULTS,
         kind: type[ZooKeeperServer] = ZooKeeperServer,
     ) -> None:
-        """Start them.
+        """Starts the servers.
 
         Args:
             loop: The host.
-            size: 2n+1, of which n may be lost.
-            streams: Draws of elections.
-            fsync_us: How long forcing the transaction log takes.
-            costs: What a server's thread pays.
-            tree: What every server has at the start; the nodes are shared.
+            size: Number of servers, 2n+1, of which n may be lost.
+            streams: Random streams of elections.
+            fsync_us: Time of forcing the transaction log.
+            costs: Costs of a server's thread.
+            tree: State of every server at the start; the nodes are shared.
             config: Settings.
-            kind: What a server is; tests plant defects here.
+            kind: Class of servers; tests plant defects here.
         """
         self._kind = kind
         self.loop = loop
@@ -57,7 +57,7 @@ class Ensemble:
             self.start(member)
 
     def start(self, member: NodeId) -> None:
-        """Start a server on its store."""
+        """Starts a server on its store."""
         unit = self._streams.named(f"zookeeper/{member}").unit
         server = self.servers[member] = self._kind(
             member, self.members, self.stores[member], unit, self._config
@@ -67,7 +67,7 @@ class Ensemble:
         process.perform("server", server.begin(self.loop.now))
 
     def leader(self) -> ZooKeeperServer | None:
-        """The leader that serves; ``None``: the ensemble has lost its majority, or looks."""
+        """The leader that serves; ``None``: no majority, or an election."""
         for member in self.members:
             server = self.servers[member]
             if self.loop.processes[member].running and server.serving and server.leader == member:

@@ -58,7 +58,7 @@ class Endpoint(Protocol):
     def on_accept(self, link: "Connection") -> None:
         """Handles a connection from another process."""
 
-    def connects_in_vain(self, link: "Connection") -> None:
+    def on_connect_during_teardown(self, link: "Connection") -> None:
         """Handles a connection to a killed process whose sockets are still open."""
 
     def on_hello(self, link: "Connection") -> None:
@@ -431,7 +431,7 @@ class Connection:
         if self.server.tearing_down:
             # Its listening socket is still open, and the kernel needs no process to accept.
             self.server_incarnation = self.server.incarnation
-            self.server.connects_in_vain(self)
+            self.server.on_connect_during_teardown(self)
             if self.tls is None:
                 self.to_client.send_control(self._established)
             return

@@ -77,7 +77,7 @@ def play_text(text: str, name: str) -> Stage:
 
 def _perform(stage: Stage, line: str) -> None:
     if found := _MESSAGE.fullmatch(line):
-        _say(stage, *found.groups())
+        _append_control(stage, *found.groups())
     elif found := _TIME.fullmatch(line):
         stage.wait(int(found[1]) * _UNITS[found[2]])
     elif found := _LIFE.fullmatch(line):
@@ -94,7 +94,7 @@ def _perform(stage: Stage, line: str) -> None:
 # -- lines ----------------------------------------------------------------------------------------
 
 
-def _say(stage: Stage, sender: str, arrow: str, to: str, text: str) -> None:
+def _append_control(stage: Stage, sender: str, arrow: str, to: str, text: str) -> None:
     if arrow == "=>":
         _commit(stage, to, text)
         return

@@ -21,7 +21,7 @@ from sim.protocol.broker.replication.events import (
 )
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.controller.controller import Controller
-from sim.protocol.controller.types import CommittedFacts, ControllerConfig
+from sim.protocol.controller.types import CommittedRows, ControllerConfig
 from sim.protocol.coordinator.group.context import GroupConfig
 from sim.protocol.coordinator.group.coordinator import GroupCoordinator
 from sim.protocol.coordinator.log import (
@@ -34,8 +34,8 @@ from sim.protocol.coordinator.transaction.config import TransactionConfig
 from sim.protocol.coordinator.transaction.coordinator import TransactionCoordinator
 from sim.protocol.coordinator.transaction.records import (
     MetadataPublished,
-    ProducerIdGiven,
-    ProducerIdWanted,
+    ProducerIdAllocated,
+    ProducerIdRequested,
 )
 from sim.protocol.events import (
     Flushed,
@@ -355,11 +355,11 @@ class Stage:
                 self._commit(effect)
             case AppendRecords():
                 self.give(process.name, RecordsAppended(effect.token, ErrorCode.NONE))
-            case ProducerIdWanted():
+            case ProducerIdRequested():
                 self._next_producer_id += 1
-                given = ProducerIdGiven(effect.token, self._next_producer_id - 1)
+                given = ProducerIdAllocated(effect.token, self._next_producer_id - 1)
                 self.give(process.name, given)
-            case CommittedFacts():
+            case CommittedRows():
                 pass
 
     def _commit(self, effect: AppendMetadata) -> None:

@@ -273,7 +273,7 @@ def _correlation(manager: ReplicaManager, leader: int, asked: object) -> int:
     if isinstance(asked, FetchPartition):
         return manager.fetchers.get(leader, 0).correlation
     if isinstance(asked, OffsetForLeaderEpochRequest):
-        open_ = [c for c, (f, _) in follower.epochs._asked.items() if f.leader == leader]
+        open_ = [c for c, (f, _) in follower.epochs._open.items() if f.leader == leader]
     else:
         assert isinstance(asked, ListOffsetsRequest)
         open_ = [c for c, o in follower._lookups.items() if o.fetcher.leader == leader]
@@ -287,7 +287,7 @@ def _message(manager: ReplicaManager, send: fx.Send) -> object:
         return request
     # What the session would know is said again: the partition as the fetcher has it.
     fetcher = manager.fetchers.get(send.to, 0)
-    return fetcher._ask(P, fetcher.partitions[P])
+    return fetcher._fetch_item(P, fetcher.partitions[P])
 
 
 def key_of(manager: ReplicaManager, metadata: Metadata) -> tuple:
@@ -300,7 +300,7 @@ def key_of(manager: ReplicaManager, metadata: Metadata) -> tuple:
             leader,
             f.correlation >= 0,
             tuple(
-                (s.offset, s.leader_epoch, s.last_epoch, s.asked, s.truncating)
+                (s.offset, s.leader_epoch, s.last_epoch, s.requested, s.truncating)
                 for s in f.partitions.values()
             ),
             tuple(f._delayed.values()),
@@ -337,12 +337,12 @@ def key_of(manager: ReplicaManager, metadata: Metadata) -> tuple:
         replica.maximal_in_sync,
         replica.pending,
         remotes,
-        tuple(isr._wanted.values()),
+        tuple(isr._pending.values()),
         tuple(isr._in_flight.values()),
         isr._correlation >= 0,
         isr._not_before,
         fetchers,
-        tuple(sorted(f.leader for f, _ in follower.epochs._asked.values())),
+        tuple(sorted(f.leader for f, _ in follower.epochs._open.values())),
         tuple(sorted((o.fetcher.leader, o.timestamp) for o in follower._lookups.values())),
     )
 

@@ -53,7 +53,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(count=counts, group=groups)
     def messages(self, count, group):
-        self._say(f"the {count} oldest messages among {group} arrive")
+        self._append_control(f"the {count} oldest messages among {group} arrive")
         self._do(self.cluster.deliver, count, GROUPS[group])
 
     @rule(turn=st.integers(0, 15))
@@ -61,7 +61,7 @@ class ClusterMachine(RuleBasedStateMachine):
         movable = self.cluster.movable(forced=True)
         if movable:
             _, what = movable[turn % len(movable)]
-            self._say(f"{what[0]} {what[1]} overtakes others")
+            self._append_control(f"{what[0]} {what[1]} overtakes others")
             self._do(self.cluster.move, what)
 
     @rule(turn=st.integers(0, 15))
@@ -70,40 +70,40 @@ class ClusterMachine(RuleBasedStateMachine):
         busy = [key for key, wire in wires.items() if wire.deadline() is not None]
         if busy:
             key = busy[turn % len(busy)]
-            self._say(f"the connection {key} breaks")
+            self._append_control(f"the connection {key} breaks")
             self._do(self.cluster.break_off, key)
 
     @rule(node=nodes)
     def isolate(self, node):
         node = self._named(node)
         if node and node not in self.cluster.isolated:
-            self._say(f"{node} is cut off")
+            self._append_control(f"{node} is cut off")
             self.cluster.isolated += (node,)
 
     @precondition(lambda self: self.cluster.isolated)
     @rule()
     def join(self):
-        self._say("all reach each other again")
+        self._append_control("all reach each other again")
         self.cluster.isolated = ()
 
     # -- time -------------------------------------------------------------------------------------
 
     @rule(span=spans)
     def calm(self, span):
-        self._say(f"{span / SECOND} s go by undisturbed")
+        self._append_control(f"{span / SECOND} s go by undisturbed")
         self._do(self.cluster.calm, span)
 
     @rule(span=spans, count=counts, group=groups)
     def silence(self, span, count, group):
         more = f", then {count} arrive among {group}" if count else ""
-        self._say(f"{span / SECOND} s go by without a message{more}")
+        self._append_control(f"{span / SECOND} s go by without a message{more}")
         self._do(self.cluster.silence, span)
         self._do(self.cluster.deliver, count, GROUPS[group])
 
     @rule(broker=brokers)
     def heartbeat(self, broker):
         if self.cluster.nodes[broker].is_up:
-            self._say(f"broker {broker} sends a heartbeat")
+            self._append_control(f"broker {broker} sends a heartbeat")
             self._do(self.cluster.heartbeat, broker)
 
     # -- work -------------------------------------------------------------------------------------
@@ -112,27 +112,29 @@ class ClusterMachine(RuleBasedStateMachine):
     def produce(self, broker, count):
         broker = self._named(broker)
         if broker and self.cluster.nodes[broker].leads:
-            self._say(f"a record is written to broker {broker}, {count} messages arrive")
+            self._append_control(f"a record is written to broker {broker}, {count} messages arrive")
             self._do(self.cluster.produce, broker)
             self._do(self.cluster.deliver, count, GROUPS["all"])
 
     @rule()
     def elect_preferred(self):
         if self.cluster.active() is not None:
-            self._say("the preferred leader shall lead")
+            self._append_control("the preferred leader shall lead")
             self._do(self.cluster.elect_preferred)
 
     @rule()
     def controller_resigns(self):
         if self.cluster.active() is not None:
-            self._say("the active controller resigns")
+            self._append_control("the active controller resigns")
             self._do(self.cluster.resign)
 
     @rule(broker=brokers)
     def slow_metadata(self, broker):
         node = self.cluster.nodes[broker]
         if node.is_up:
-            self._say(f"broker {broker} applies metadata {'late' if not node.is_slow else 'soon'}")
+            self._append_control(
+                f"broker {broker} applies metadata {'late' if not node.is_slow else 'soon'}"
+            )
             node.is_slow = not node.is_slow
 
     # -- processes --------------------------------------------------------------------------------
@@ -142,13 +144,13 @@ class ClusterMachine(RuleBasedStateMachine):
         node = self._named(node)
         if node and self.cluster.nodes[node].is_up:
             again = " and starts again" if back else ""
-            self._say(f"{node} is killed{again}, {span / SECOND} s go by")
+            self._append_control(f"{node} is killed{again}, {span / SECOND} s go by")
             self._stop(node, None, back=back, span=span)
 
     @rule(voter=st.sampled_from(VOTERS), span=spans)
     def controller_restarts(self, voter, span):
         if self.cluster.nodes[voter].is_up:
-            self._say(f"{voter} is killed and starts again, {span / SECOND} s go by")
+            self._append_control(f"{voter} is killed and starts again, {span / SECOND} s go by")
             self._stop(voter, None, back=True, span=span)
 
     @rule(node=nodes, back=st.booleans(), kept=st.sampled_from((0.0, 0.5)), span=spans)
@@ -157,13 +159,15 @@ class ClusterMachine(RuleBasedStateMachine):
         if not node or not self.cluster.nodes[node].is_up or not self._may_lose(node):
             return
         again = " and starts again" if back else ""
-        self._say(f"{node} loses power{again} with {kept:.0%} of its tail, {span / SECOND} s go by")
+        self._append_control(
+            f"{node} loses power{again} with {kept:.0%} of its tail, {span / SECOND} s go by"
+        )
         self._stop(node, kept, back=back, span=span)
 
     @rule(node=nodes)
     def start(self, node):
         if node in self.cluster.nodes and not self.cluster.nodes[node].is_up:
-            self._say(f"{node} starts")
+            self._append_control(f"{node} starts")
             self._do(self.cluster.start, node)
 
     def _stop(self, node: int, kept: float | None, *, back: bool, span: int) -> None:
@@ -221,7 +225,7 @@ class ClusterMachine(RuleBasedStateMachine):
         assert len(promises.records) > before, "nothing is committed after the heal"
         promises.look_at_logs()
 
-    def _say(self, words: str) -> None:
+    def _append_control(self, words: str) -> None:
         self.told.append(words)
 
     def _do(self, act, *args) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sim.ids import TopicPartition
-from sim.protocol.broker.raft_storage import Membership, Settled
+from sim.protocol.broker.raft_storage import CommittedMembership, Membership
 from sim.protocol.messages.raft_groups import (
     RaftAppendRequest,
     RaftTimeoutNowRequest,
@@ -179,7 +179,7 @@ class RaftWorld:
         wire = [n for n in state.wire if MESSAGES[n][1] != node or MESSAGES[n][3] is not None]
         group = pickle.loads(self.machines[state.members[index].machine].blob)
         # What it has not answered, its leader will learn is lost.
-        wire += [_numbered((node, *TOKENS[p.token], None)) for p in group._promises]
+        wire += [_numbered((node, *TOKENS[p.token], None)) for p in group._open_appends]
         state = state._replace(wire=tuple(sorted(wire)))
         return self._with(state, index, Member(-1, disk))
 
@@ -216,11 +216,11 @@ class RaftWorld:
         bounds, records = self.bounds, self.records
         replica.adopt(PartitionRegistration("id", bounds.nodes, bounds.nodes, -1, 0, 0))
         said = tuple(
-            Settled(batch.base_offset, records.membership_of(batch))
+            CommittedMembership(batch.base_offset, records.membership_of(batch))
             for batch in log.batches
             if batch.is_control
         )
-        memory = rs.RaftMemory(disk.vote, later=said)
+        memory = rs.PersistedState(disk.vote, later=said)
         founders = bounds.founders if node in bounds.founders else ()
         group = RaftGroup(replica, founders, CONFIG, records, _Unit(), memory, self.rules)
         group.target = bounds.target
@@ -257,8 +257,10 @@ class RaftWorld:
                 effects += group.flushed(due.up_to, due.generation, NOW)
             due = _flush_of(effects)
             flush = None if due is None else (due.up_to, due.generation)
-            asks = tuple((e.to, e.request) for e in effects if isinstance(e, rs.Ask))
-            answers = tuple((e.token, e.response) for e in effects if isinstance(e, rs.Answer))
+            asks = tuple((e.to, e.request) for e in effects if isinstance(e, rs.SendToMember))
+            answers = tuple(
+                (e.token, e.response) for e in effects if isinstance(e, rs.ReplyToMember)
+            )
             votes = [e.vote for e in effects if isinstance(e, rs.PersistVote)]
             known = self._steps[member.machine, event] = (
                 self._number(group),
@@ -340,7 +342,7 @@ def _flush_of(effects: list) -> rs.FlushLog | None:
 def _perform(group: RaftGroup, event: tuple) -> list:
     match event:
         case ("stand",):
-            return group.stand_now(group.term, NOW)
+            return group.timeout_now(group.term, NOW)
         case ("write", record):
             batch = ListBatch(crc=record)
             group.replica.leader_write(batch, NOW, NOW)
@@ -353,11 +355,11 @@ def _perform(group: RaftGroup, event: tuple) -> list:
             group.failed(sender, append)
             return []
         case ("request", sender, RaftVoteRequest() as request):
-            return group.vote_asked(_token(sender, request), request, NOW)
+            return group.on_vote_request(_token(sender, request), request, NOW)
         case ("request", _, RaftTimeoutNowRequest() as request):
-            return group.stand_now(request.term, NOW)
+            return group.timeout_now(request.term, NOW)
         case ("request", sender, request):
-            return group.append_asked(_token(sender, request), sender, request.append, NOW)
+            return group.on_append_request(_token(sender, request), sender, request.append, NOW)
         case ("answer", sender, RaftVoteRequest() as request, answer):
             return group.voted(sender, request, answer, NOW)
         case ("answer", sender, request, answer):
@@ -404,7 +406,7 @@ def key_of(group: RaftGroup) -> tuple:
         group._flushing,
         group._flush_to,
         group._generation,
-        tuple(group._promises),
+        tuple(group._open_appends),
         followers,
         votes,
         group._has_waited,

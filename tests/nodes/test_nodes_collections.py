@@ -46,12 +46,12 @@ def test_a_pause_of_the_collector_is_no_state_of_the_process_but_a_signal_in_it_
     scene = scene_of(1)
     scene.ask()
     scene.run(PAUSE_US // 2)
-    assert scene.server.still
+    assert scene.server.frozen
     scene.server.pause()
     scene.run(1_000_000)
-    assert scene.server.still
+    assert scene.server.frozen
     scene.server.resume()
-    assert not scene.server.still
+    assert not scene.server.frozen
     assert [row[NodeStates.STATE] for row in scene.rows] == ["started", "paused", "resumed"]
 
 
@@ -63,7 +63,7 @@ def test_a_kill_in_a_pause_of_the_collector_leaves_nothing_of_it():
     scene.server.start()
     scene.run(10_000)
     assert scene.server.running
-    assert not scene.server.still
+    assert not scene.server.frozen
 
 
 @pytest.mark.parametrize("young", [0, 1 << 40])
@@ -71,5 +71,5 @@ def test_without_or_with_room_in_a_young_generation_nothing_stops(young):
     scene = Scene(CpuSpec(young_bytes=young, young_request_bytes=MIB))
     scene.ask()
     scene.run(1_000)
-    assert not scene.server.still
+    assert not scene.server.frozen
     assert len(scene.server.asked) == 1

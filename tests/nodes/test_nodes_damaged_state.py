@@ -13,7 +13,7 @@ from sim.error_codes import ErrorCode as E
 from sim.errors import CorruptRecord
 from sim.ids import OFFSETS_TOPIC, TopicPartition, uuid_text
 from sim.log.store.files import DiskFailed
-from sim.nodes.broker.coordinators import Codec, CoordinatorShell
+from sim.nodes.broker.coordinators import Codec, CoordinatorStorage
 from sim.nodes.broker.node import BrokerNode
 from sim.nodes.process.cpu import CpuSpec
 from sim.protocol.assignors.registry import partition_for_group
@@ -71,7 +71,7 @@ def loads(tmp_path, bad):
     )
     storage = SimpleNamespace(manager=SimpleNamespace(get=lambda _: log), read_all=lambda _: 0)
     codec = Codec(consumer_offsets.batch_for, consumer_offsets.records_in)
-    shell = CoordinatorShell(process, storage, CpuSpec(), None, None, OFFSETS_TOPIC, codec)
+    shell = CoordinatorStorage(process, storage, CpuSpec(), None, None, OFFSETS_TOPIC, codec)
     shell.leadership_applied(LeadershipApplied(place, is_leader=True, leader_epoch=4))
     loading, read = heard
     assert isinstance(loading, PartitionLoading)

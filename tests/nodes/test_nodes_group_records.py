@@ -2,9 +2,9 @@
 
 import pytest
 
-from sim.nodes.broker.raft_group_records import GroupRecords, read_memory, write_memory
-from sim.protocol.broker.raft_storage import Membership, RaftVote, Settled
-from sim.protocol.raft_groups.types import RaftMemory
+from sim.nodes.broker.raft_group_records import GroupRecords, read_persisted, write_persisted
+from sim.protocol.broker.raft_storage import CommittedMembership, Membership, RaftVote
+from sim.protocol.raft_groups.types import PersistedState
 from sim.wire.control_batch import Marker, end_transaction_marker
 from tests.log.log_kit import new_log
 
@@ -44,11 +44,11 @@ def test_the_marker_of_a_transaction_says_nothing_of_members():
 
 
 def test_a_member_that_never_voted_remembers_what_its_log_says(log):
-    assert read_memory(log.store, log) == RaftMemory()
+    assert read_persisted(log.store, log) == PersistedState()
     first = open_term(log, 1, FOUNDERS)
     second = change(log, 1, LEARNS)
-    later = (Settled(first, FOUNDERS), Settled(second, LEARNS))
-    assert read_memory(log.store, log) == RaftMemory(later=later)
+    later = (CommittedMembership(first, FOUNDERS), CommittedMembership(second, LEARNS))
+    assert read_persisted(log.store, log) == PersistedState(later=later)
 
 
 @pytest.mark.parametrize("membership", MEMBERSHIPS)
@@ -56,23 +56,23 @@ def test_the_vote_file_keeps_the_settled_members_and_what_the_log_says_later_com
     log, membership
 ):
     open_term(log, 1, FOUNDERS)
-    settled = Settled(change(log, 1, membership), membership)
+    settled = CommittedMembership(change(log, 1, membership), membership)
     vote = RaftVote(5, 2)
-    write_memory(log.store, log.partition, vote, settled)
-    assert read_memory(log.store, log) == RaftMemory(vote, settled)
-    last = Settled(change(log, 1, LEARNS), LEARNS)
-    assert read_memory(log.store, log) == RaftMemory(vote, settled, (last,))
+    write_persisted(log.store, log.partition, vote, settled)
+    assert read_persisted(log.store, log) == PersistedState(vote, settled)
+    last = CommittedMembership(change(log, 1, LEARNS), LEARNS)
+    assert read_persisted(log.store, log) == PersistedState(vote, settled, (last,))
 
 
 def test_the_members_outlive_the_records_that_named_them(log):
-    settled = Settled(open_term(log, 1, JOINT), JOINT)
-    write_memory(log.store, log.partition, RaftVote(1, 1), settled)
+    settled = CommittedMembership(open_term(log, 1, JOINT), JOINT)
+    write_persisted(log.store, log.partition, RaftVote(1, 1), settled)
     log.raise_log_start(log.log_end_offset)
-    assert read_memory(log.store, log).settled == settled
+    assert read_persisted(log.store, log).settled == settled
 
 
 def test_the_last_term_alone_is_read_for_it_begins_with_the_members(log):
     open_term(log, 1, FOUNDERS)
     change(log, 1, LEARNS)
     at = open_term(log, 2, LEARNS)
-    assert read_memory(log.store, log).later == (Settled(at, LEARNS),)
+    assert read_persisted(log.store, log).later == (CommittedMembership(at, LEARNS),)

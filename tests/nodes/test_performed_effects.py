@@ -9,7 +9,7 @@ from sim.nodes.broker.node import BrokerNode
 from sim.nodes.process.dispatcher import Dispatcher
 from sim.protocol import effects as fx
 from sim.protocol.broker.raft_storage import FlushRaftLog, PersistRaftVotes
-from sim.protocol.broker.replication.events import IsrWritesWanted
+from sim.protocol.broker.replication.events import IsrWritesRequested
 from sim.protocol.kraft.types import VotersProposed
 from sim.scenario.loader import load_text
 from sim.scenario.run.directory import RunDirectory
@@ -24,10 +24,10 @@ CLUSTERS = {
 }
 
 FOR_OTHER_SERVERS = {
-    ("ReplicaManager", IsrWritesWanted): "leaders write ISRs themselves in ZooKeeper mode alone",
+    ("ReplicaManager", IsrWritesRequested): "leaders write ISRs themselves in ZooKeeper mode alone",
     ("ReplicaManager", PersistRaftVotes): "its partitions are no Raft groups",
     ("ReplicaManager", FlushRaftLog): "its partitions are no Raft groups",
-    ("RaftReplicaManager", IsrWritesWanted): "groups have no ISR",
+    ("RaftReplicaManager", IsrWritesRequested): "groups have no ISR",
     ("Quorum", VotersProposed): "an observer proposes no voters",
 }
 """Effects that a server does not perform because its machine does not ask for them there."""

@@ -7,9 +7,9 @@ import pytest
 
 from sim.studies.failover import (
     PUBLISHED,
+    ClusterShape,
     ControlPlane,
     Event,
-    Shape,
     measure,
     shape_of,
 )
@@ -64,7 +64,7 @@ def test_the_same_study_gives_the_same_row():
 
 def test_reading_one_after_the_other_takes_twice_as_long():
     """Published for 100,000 partitions: 28 s with Kafka 1.0, 14 s with 1.1."""
-    serial = measure(Shape(2_000, in_flight=1), ZOOKEEPER, UNCONTROLLED)
+    serial = measure(ClusterShape(2_000, in_flight=1), ZOOKEEPER, UNCONTROLLED)
     overlapping = row(2_000, ZOOKEEPER, UNCONTROLLED)
     assert is_near(serial.load_seconds * 50, 28)
     assert is_near(overlapping.load_seconds * 50, 14)
@@ -73,7 +73,7 @@ def test_reading_one_after_the_other_takes_twice_as_long():
 
 def test_ten_thousand_replicas_leave_a_broker_of_kafka_1_1_in_about_three_seconds():
     """Published: 3 s; 5 brokers, 5 servers, topics of one partition with two replicas each."""
-    shape = Shape(2_500, brokers=5, replication=2, partitions_per_topic=1, zookeepers=5)
+    shape = ClusterShape(2_500, brokers=5, replication=2, partitions_per_topic=1, zookeepers=5)
     found = measure(shape, ZOOKEEPER, CONTROLLED)
     assert found.replicas_moved == 1_000
     assert is_near(found.seconds * 10, 3)
@@ -81,7 +81,7 @@ def test_ten_thousand_replicas_leave_a_broker_of_kafka_1_1_in_about_three_second
 
 def test_other_costs_give_other_times():
     """The twin: what is asserted of the published costs is not true of any costs."""
-    shape = Shape(2_500, brokers=5, replication=2, partitions_per_topic=1, zookeepers=5)
+    shape = ClusterShape(2_500, brokers=5, replication=2, partitions_per_topic=1, zookeepers=5)
     dear = replace(PUBLISHED, zk_answer_us=280)
     assert not is_near(measure(shape, ZOOKEEPER, CONTROLLED, dear).seconds * 10, 3)
 

@@ -50,7 +50,7 @@ class Slow(Costs):
     def lane(self, machine, event):
         return event.request.number % 2 if isinstance(event, ev.RequestReceived) else 2
 
-    def taking(self, event):
+    def event_us(self, event):
         return 1_000 if isinstance(event, ev.RequestReceived) else 0
 
 

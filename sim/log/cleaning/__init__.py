@@ -1,1 +1,1 @@
-"""Compaction: which records of a log stay, and the cleaner that rewrites it."""
+"""Log compaction (``Cleaner``): records that stay, and the rewriting of segments."""

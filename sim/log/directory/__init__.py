@@ -1,1 +1,1 @@
-"""Log directories of one process, and their checkpoints."""
+"""Log directories of one process (``LogManager``), and their checkpoints."""

@@ -1,1 +1,1 @@
-"""One partition's log: segments, indexes, reading, recovery, retention."""
+"""One partition's log (``UnifiedLog``): segments, indexes, reading, recovery, retention."""

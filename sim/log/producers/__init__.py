@@ -1,1 +1,1 @@
-"""State of idempotent producers and of transactions in a log."""
+"""State of idempotent producers and of transactions in a log (``ProducerStateManager``)."""

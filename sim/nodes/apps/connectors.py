@@ -1,7 +1,7 @@
-"""The processes of connectors' tasks, and the external systems that they read and write.
+"""Processes of Connect tasks, and the external systems that they read and write.
 
-An external system is no part of the cluster: it is always there, it outlives every process, and
-what is written to it is there at once. An external log grows at its rate whether it is read or not.
+An external system is not part of the cluster: it is always available, outlives every process, and
+stores writes at once. An external log grows at its rate whether it is read or not.
 
 Source: ``connect.runtime.{WorkerSourceTask,WorkerSinkTask}``; KIP-618.
 """
@@ -55,26 +55,26 @@ from sim.wire.record_batch import RecordBatch
 
 @dataclass(frozen=True, slots=True)
 class ExternalLog:
-    """A table of records with positions 0, 1, 2, …, to which nobody but its owner writes."""
+    """A log of records at positions 0, 1, 2, …; read only for everyone but its owner."""
 
     per_s: int
-    """Records that appear in a second, the first one a period after the scenario's zero."""
+    """Records appended per second, the first one a period after the scenario's zero."""
     stop_us: Micros
-    """From then on none appears."""
+    """No record is appended from then on."""
 
     def length(self, now: Micros) -> int:
-        """Records that have appeared by the instant."""
+        """Records appended by the instant."""
         return max(0, min(now, self.stop_us)) * self.per_s // SECOND
 
     def appeared(self, first: int, count: int) -> NDArray[np.int64]:
-        """When records appeared: int64, shape (count,), scenario clock."""
+        """Append times of records: int64, shape (count,), scenario clock."""
         numbers = np.arange(first + 1, first + count + 1, dtype=np.int64)
         return -(-numbers * SECOND // self.per_s)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """A source task: what it does, what it reads, and how large its records are."""
+    """A source task: its task, its external log, and the size of its records."""
 
     plan: SourcePlan
     log: ExternalLog
@@ -114,7 +114,7 @@ class SourceTaskNode(TaskNode):
         self.performers[SourceEnded] = self._task_ended
 
     def boot(self) -> None:
-        """Make the producer and the task; one with transactions begins when it has fenced."""
+        """Creates producer and task; with transactions, the task begins after InitProducerId."""
         plan, log = self.source.plan, self.source.log
         self._compressor_free_at = LONG_AGO
         self._sent = {}
@@ -132,26 +132,26 @@ class SourceTaskNode(TaskNode):
             self.begin(SourceProducer(setup, self._outputs))
             self.deliver(self._reader, SourceStarted())
 
-    def tell_length(self) -> None:
-        """Say in the trace how long the external log is by now."""
+    def note_length(self) -> None:
+        """Writes the external log's present length to the trace."""
         plan, now = self.source.plan, self.kernel.now()
         length = self.source.log.length(now)
         table: TableWriter[ExternalLogsRow] = self.trace.table("external_logs")
         table.add((now, plan.connector, plan.task, length))
 
     def close(self) -> None:
-        """Write everything that was read, store the position, and stop."""
+        """Writes everything that was read, stores the position, and stops."""
         self.to_reader(SourceClosing())
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that has appeared is written."""
+        """True if every appended record is written."""
         return super().is_idle and (self._task is None or self._task.is_idle)
 
     # -- the producer -----------------------------------------------------------------------------
 
     def _producer_stopped(self, port: Port, effect: ProducerStopped) -> None:
-        """The task has heard of it: the end of its round came first."""
+        """The task has learned it already: the end of its round came first."""
 
     def _encode(self, draft: ProducerBatchDraft) -> RecordBatch:
         assert draft.key_ids is not None, "records of a source are numbered"
@@ -178,7 +178,7 @@ class SourceTaskNode(TaskNode):
         super()._batch_done(port, done)
         positions = self._sent.pop((done.partition, done.first_record), None)
         if self._transactional:
-            return  # the end of the transaction says it
+            return  # written at the end of the transaction
         if done.outcome != "ok" or positions is None:
             self.to_reader(SourceRefused())
             return
@@ -197,17 +197,17 @@ class SourceTaskNode(TaskNode):
 
 
 class ExternalTable:
-    """What a sink's external system has: next offsets, of those that keep them with the data."""
+    """State of a sink's external system; next offsets if its connector keeps them there."""
 
     def __init__(self) -> None:
         self._next: dict[TopicPartition, Offset] = {}
 
     def next_offset(self, partition: TopicPartition) -> Offset:
-        """Behind the last record of the partition; -1 if it has none."""
+        """Offset after the last record of the partition; -1 if it has none."""
         return self._next.get(partition, -1)
 
     def take(self, piece: Deliver) -> int:
-        """Take a piece in; how many of its first records were there already."""
+        """Stores records; returns how many of the first ones it already had."""
         had = max(0, min(self.next_offset(piece.partition) - piece.base_offset, piece.record_count))
         if had < piece.record_count:
             self._next[piece.partition] = piece.last_offset + 1
@@ -216,7 +216,7 @@ class ExternalTable:
 
 @dataclass(frozen=True, slots=True)
 class SinkSpec:
-    """A sink task: its connector, its number, how it delivers, and where to."""
+    """A sink task: connector, index, delivery guarantee, and external table."""
 
     connector: str
     task: int
@@ -243,7 +243,7 @@ class SinkTaskNode(ConsumerNode):
         self.performers[ExternalWrite] = self._write
 
     def boot(self) -> None:
-        """Make the consumer, and begin to poll."""
+        """Creates the consumer and begins to poll."""
         sink = self.sink
         topics = ",".join(self.config.topics)
         row = (sink.connector, "sink", self.name, sink.task, -1, topics)
@@ -254,7 +254,7 @@ class SinkTaskNode(ConsumerNode):
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that it was given is in the external system."""
+        """True if every polled record is in the external system."""
         return self._task is None or self._task.is_idle
 
     def _write(self, port: Port, effect: ExternalWrite) -> None:  # noqa: ARG002 - a performer

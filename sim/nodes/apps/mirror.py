@@ -1,9 +1,9 @@
-"""A mirror's process: it reads one cluster and writes what it read to another.
+"""A MirrorMaker process: it reads one cluster and writes to another.
 
-It has two halves, one with connections to the source cluster and one with connections to the
-target cluster, each in the world and the trace of its cluster. They live and die together, and
-tell each other of things at the same instant. What a new process would read back from its topics in
-Kafka (offset syncs, checkpoints) is kept by the halves themselves.
+It has two halves, one with connections to the source cluster and one with connections to the target
+cluster, each in the world and the trace of its cluster. They start and end together, and call each
+other within the same instant. Offset syncs and checkpoints, which a new process would read back
+from its topics in Kafka, are kept by the halves.
 
 Source: ``connect.mirror.{MirrorSourceTask,MirrorCheckpointTask}``; KIP-382, KIP-545.
 """
@@ -31,7 +31,7 @@ from sim.protocol.mirror.checkpoints import (
     MirrorCheckpointTask,
     MirrorGroupSync,
     Started,
-    SyncsTold,
+    SyncsWritten,
 )
 from sim.protocol.mirror.offsets import OffsetSync, OffsetSyncWriter
 from sim.protocol.mirror.outputs import MirrorAccumulator, MirrorOutputs
@@ -46,15 +46,15 @@ from sim.wire.record_batch import RecordBatch
 
 @dataclass(frozen=True, slots=True)
 class MirrorPlan:
-    """What one mirror does.
+    """Settings of one mirror.
 
     Attributes:
         source: Topic of the source cluster.
         target: Its name in the target cluster.
         value_bytes: Size of each record's value, at least ``OUTPUT_BYTES_MIN``.
         lag_max: ``offset.lag.max``.
-        task: How it commits what it has read.
-        checkpoints: What it translates; ``None``: nothing.
+        task: Commits of its input.
+        checkpoints: Groups whose offsets it translates; ``None``: none.
         extrapolates: See :class:`~sim.protocol.mirror.offsets.OffsetSyncWriter`.
     """
 
@@ -68,7 +68,7 @@ class MirrorPlan:
 
 
 class MirrorTargetNode(TaskNode):
-    """The half that writes. It starts and ends with its other half."""
+    """The half that writes. It starts and ends with the other half."""
 
     def __init__(
         self, name: str, host: Host, world: World, client: ProducerClient, plan: MirrorPlan
@@ -78,18 +78,18 @@ class MirrorTargetNode(TaskNode):
         self.source: MirrorNode | None = None
         """The other half."""
         self.emitted: dict[tuple[str, TopicPartition], Checkpoint] = {}
-        """The last checkpoint of each group and partition of the target cluster."""
+        """Last checkpoint of each group and partition of the target cluster."""
         self._copies = MirrorOutputs(plan.value_bytes)
         self._writer = OffsetSyncWriter(plan.lag_max, extrapolates=plan.extrapolates)
         self._originals: dict[tuple[int, int], np.ndarray[tuple[int], np.dtype[np.int64]]] = {}
-        """Offsets of the records of each batch under way, by partition and first record."""
+        """Offsets of the records of each open batch, by partition and first record."""
         self._groups: Port | None = None
         self._mirrored: TableWriter[MirroredRow] = world.trace.table("mirrored")
         self._syncs: TableWriter[OffsetSyncsRow] = world.trace.table("offset_syncs")
         self._checkpoints: TableWriter[CheckpointsRow] = world.trace.table("checkpoints")
 
     def boot(self) -> None:
-        """Make the producer, and what commits groups' offsets."""
+        """Creates the producer, and the client that commits groups' offsets."""
         plan = self.plan
         self._compressor_free_at = LONG_AGO
         self._copies = MirrorOutputs(plan.value_bytes)
@@ -103,13 +103,13 @@ class MirrorTargetNode(TaskNode):
             self.deliver(self._groups, Started())
 
     def stop(self) -> None:
-        """End in good order, with the other half."""
+        """Stops in good order, with the other half."""
         self.finish()
         self.shut_down()
 
     def take_checkpoints(self, found: Checkpoints) -> None:
-        """The other half has translated a group's offsets."""
-        assert self._groups is not None, "checkpoints are made where they are wanted"
+        """Commits group offsets that the other half has translated."""
+        assert self._groups is not None, "a mirror without checkpoints translates no offsets"
         for each in found.found:
             row = (found.group, *each.partition, each.upstream, each.downstream)
             self._checkpoints.add((self.kernel.now(), self.name, *row))
@@ -117,14 +117,14 @@ class MirrorTargetNode(TaskNode):
 
     # -- effects ----------------------------------------------------------------------------------
 
-    def remember(self, mind: Producer) -> None:
-        """Keep what the next process begins with."""
-        super().remember(mind)
+    def remember(self, machine: Producer) -> None:
+        """Keeps the state with which the next process begins."""
+        super().remember(machine)
         self._originals = {}
 
     def _pass_to_reader(self, port: Port, effect: WorkEnded) -> None:  # noqa: ARG002
         if effect.ok:
-            self._tell_syncs(self._writer.promote())
+            self._publish_syncs(self._writer.promote())
         source = self.source
         assert source is not None, "it has another half"
         source.call_at(self.kernel.now(), source.take_end, effect)
@@ -161,15 +161,15 @@ class MirrorTargetNode(TaskNode):
             return
         source = TopicPartition(self.plan.source, done.partition)
         edges = np.flatnonzero(np.diff(offsets) != 1) + 1
-        told: list[OffsetSync] = []
+        written: list[OffsetSync] = []
         at = 0
         for part in np.split(offsets, edges):
             base = done.base_offset + at
-            told += self._writer.mirrored(source, int(part[0]), base, len(part))
+            written += self._writer.mirrored(source, int(part[0]), base, len(part))
             at += len(part)
-        self._tell_syncs(told)
+        self._publish_syncs(written)
 
-    def _tell_syncs(self, syncs: list[OffsetSync]) -> None:
+    def _publish_syncs(self, syncs: list[OffsetSync]) -> None:
         if not syncs:
             return
         now = self.kernel.now()
@@ -181,7 +181,7 @@ class MirrorTargetNode(TaskNode):
 
 
 class MirrorNode(ConsumerNode):
-    """The half that reads; faults and the run deal with it, and it with the other half."""
+    """The half that reads; faults and the scenario's run act on it, and it on the other half."""
 
     def __init__(
         self,
@@ -197,30 +197,30 @@ class MirrorNode(ConsumerNode):
         target.source = self
         self._checkpoints: Port | None = None
         self._latest: dict[TopicPartition, OffsetSync] = {}
-        self.performers[WorkTaken] = self._tell_target
-        self.performers[WorkEnding] = self._tell_target
-        self.performers[Checkpoints] = self._tell_checkpoints
+        self.performers[WorkTaken] = self._pass_to_target
+        self.performers[WorkEnding] = self._pass_to_target
+        self.performers[Checkpoints] = self._pass_checkpoints
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was read is acknowledged by the target cluster."""
+        """True if the target cluster has acknowledged everything that was read."""
         return self.target.is_idle
 
     def boot(self) -> None:
-        """Make the consumer, and what asks for groups' offsets."""
+        """Creates the consumer, and the client that fetches groups' offsets."""
         plan = self.target.plan
         self._consumer = TaskConsumer(self.setup(), plan.task)
         self._begin(self._consumer)
         if plan.checkpoints is not None:
             task = MirrorCheckpointTask(plan.checkpoints, self._bootstrap, self.target.emitted)
             self._checkpoints = self.add_machine("checkpoints", task)
-            self.deliver(self._checkpoints, SyncsTold(tuple(self._latest.values())))
+            self.deliver(self._checkpoints, SyncsWritten(tuple(self._latest.values())))
             self.deliver(self._checkpoints, Started())
 
     # -- life: both halves are one process --------------------------------------------------------
 
     def start(self) -> None:
-        """Start both halves."""
+        """Starts both halves."""
         super().start()
         if self.target.host.powered:
             self.target.start()
@@ -228,50 +228,50 @@ class MirrorNode(ConsumerNode):
             self.target.host.power_on()
 
     def crash(self) -> None:
-        """Both die at once."""
+        """Kills both halves."""
         super().crash()
         if self.target.running:
             self.target.crash()
 
     def lose_power(self) -> None:
-        """Both go dark."""
+        """Powers both halves off."""
         super().lose_power()
         self.target.host.power_off()
 
     def shut_down(self) -> None:
-        """Both end."""
+        """Shuts both halves down."""
         super().shut_down()
         if self.target.running:
             self.target.stop()
 
     def pause(self) -> None:
-        """Both stop."""
+        """Pauses both halves."""
         super().pause()
         self.target.pause()
 
     def resume(self) -> None:
-        """Both go on."""
+        """Resumes both halves."""
         super().resume()
         self.target.resume()
 
     # -- between the halves -----------------------------------------------------------------------
 
     def take_end(self, event: WorkEnded) -> None:
-        """A round is over on the other side."""
+        """The other half has ended a round."""
         assert self._port is not None, "it has booted"
         self.deliver(self._port, event)
 
     def take_syncs(self, syncs: tuple[OffsetSync, ...]) -> None:
-        """The other half has told offset syncs."""
+        """The other half has written offset syncs."""
         for sync in syncs:
             self._latest[sync.partition] = sync
         if self._checkpoints is not None:
-            self.deliver(self._checkpoints, SyncsTold(syncs))
+            self.deliver(self._checkpoints, SyncsWritten(syncs))
 
-    def _tell_target(self, _port: Port, effect: WorkTaken | WorkEnding) -> None:
+    def _pass_to_target(self, _port: Port, effect: WorkTaken | WorkEnding) -> None:
         self.target.call_at(self.kernel.now(), self.target.take_work, effect)
 
-    def _tell_checkpoints(self, _port: Port, effect: Checkpoints) -> None:
+    def _pass_checkpoints(self, _port: Port, effect: Checkpoints) -> None:
         self.target.call_at(self.kernel.now(), self.target.take_checkpoints, effect)
 
     def _stopped(self, port: Port, effect: Stopped) -> None:

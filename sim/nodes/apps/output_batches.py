@@ -1,4 +1,4 @@
-"""Batches of outputs: records that name, in their values, the records that they were made from."""
+"""Batches of output records; each value names the input record that it was made from."""
 
 from typing import Final
 
@@ -22,14 +22,14 @@ def output_batch(
     draft: ProducerBatchDraft,
     origins: Origins,
 ) -> RecordBatch:
-    """The bytes of a batch of outputs.
+    """Encodes a batch of outputs.
 
     Args:
-        producer_index: Who writes it.
+        producer_index: Its producer.
         value_bytes: Size of each value, at least ``OUTPUT_BYTES_MIN``.
         config: The producer's settings.
         draft: The batch.
-        origins: What each of its records was made from.
+        origins: Input record of each output.
     """
     return build_producer_batch(
         producer_index=producer_index,

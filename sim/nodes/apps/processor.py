@@ -1,8 +1,8 @@
-"""A task's process: a consumer and a producer, and what one tells the other.
+"""A stream task's process: a consumer and a producer, and the calls between them.
 
-A process that crashes loses its round; the next one begins at the committed offsets of the group.
-A producer that was fenced gives its place to a new one with the same transactional id, as in a
-stream thread. The two minds tell each other of rounds at the same instant, one after the other.
+A process that crashes loses its round; the next one begins at the committed offsets of the group. A
+producer that was fenced is replaced by a new one with the same transactional id, as in a stream
+thread. The two machines pass each other events of rounds within the same instant.
 
 Source: ``org.apache.kafka.streams.processor.internals.{StreamThread,StreamsProducer}``.
 """
@@ -37,13 +37,13 @@ _CORRELATIONS_PER_PRODUCER = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """What one task makes of its input.
+    """Settings of one task.
 
     Attributes:
         topic: Where its outputs go.
         value_bytes: Size of each output's value, at least ``OUTPUT_BYTES_MIN``.
         each: Outputs of each input record.
-        plan: How it commits.
+        plan: Its commits.
         version: ``transaction.version`` of the cluster.
     """
 
@@ -79,7 +79,7 @@ class ProcessorNode(TaskNode):
         self.task = task
         self.consumer_config = consumer
         self.error = ErrorCode.NONE
-        """What its consumer's poll raised; NONE as long as nothing did."""
+        """Error of its consumer's poll; NONE before one."""
         self._outputs = TaskOutputs(task.value_bytes, task.each)
         self._consumer: TaskConsumer | None = None
         self._producers = 0
@@ -90,7 +90,7 @@ class ProcessorNode(TaskNode):
         self.performers[ProducerStopped] = self._replace_producer
 
     def boot(self) -> None:
-        """Make both clients, and begin to poll."""
+        """Creates both clients and begins to poll."""
         self._compressor_free_at = LONG_AGO
         self.error = ErrorCode.NONE
         self._producers = 0
@@ -103,32 +103,32 @@ class ProcessorNode(TaskNode):
         self.deliver(self._reader, Start())
         self.note_state("running")
         topics = ",".join(config.topics)
-        told = (self.kernel.now(), self.name, config.group_id, self.index, topics)
+        prefix = (self.kernel.now(), self.name, config.group_id, self.index, topics)
         table: TableWriter[TasksRow] = self.trace.table("tasks")
-        table.add((*told, self.task.topic, self.task.each))
+        table.add((*prefix, self.task.topic, self.task.each))
         if config.isolation_level == "read_committed":
             began: TableWriter[CommittedReadersRow] = self.trace.table("committed_readers")
             began.add((self.kernel.now(), self.name, config.group_id))
 
     def close(self) -> None:
-        """Commit, leave the group, and stop; a paused process closes when it goes on."""
+        """Commits, leaves the group, and stops; a paused process closes when it resumes."""
         self.call_at(self.kernel.now(), self._close)
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was read is processed, written and committed."""
+        """True if everything that was read is processed, written and committed."""
         return super().is_idle and (self._consumer is None or self._consumer.is_idle)
 
     # -- views of the consumer --------------------------------------------------------------------
 
     def position(self, partition: TopicPartition) -> Offset:
-        """Its next offset in the partition; -1 if it is not its own or not known yet."""
+        """Next offset in the partition; -1 if it is not assigned or not known yet."""
         if not self.running or self._consumer is None:
             return -1
         return self._consumer.position(partition)
 
     def committed(self, partition: TopicPartition) -> Offset:
-        """The last offset that was confirmed to it as committed; -1 for none."""
+        """Last offset acknowledged as committed; -1 for none."""
         return self._consumer.committed().get(partition, -1) if self._consumer is not None else -1
 
     # -- the producer -----------------------------------------------------------------------------
@@ -137,27 +137,27 @@ class ProcessorNode(TaskNode):
         self._outputs = TaskOutputs(self.task.value_bytes, self.task.each)
         setup = self.setup(self._producers * _CORRELATIONS_PER_PRODUCER)
         self._producers += 1
-        mind: Producer
+        machine: Producer
         if self._transactional:
             version = self.task.version
-            mind = TransactionalTaskProducer(setup, self._outputs, version, first_round)
+            machine = TransactionalTaskProducer(setup, self._outputs, version, first_round)
         else:
-            mind = TaskProducer(setup, self._outputs)
-        self.begin(mind)
+            machine = TaskProducer(setup, self._outputs)
+        self.begin(machine)
 
     def _replace_producer(self, port: Port, effect: ProducerStopped) -> None:  # noqa: ARG002
-        mind = self._mind
-        assert isinstance(mind, TransactionalTaskProducer), "only a transactional one is fenced"
+        machine = self._machine
+        assert isinstance(machine, TransactionalTaskProducer), "only a transactional one is fenced"
         self.finish()
-        self._begin_producer(mind.next_round)
+        self._begin_producer(machine.next_round)
 
     def _encode(self, draft: ProducerBatchDraft) -> RecordBatch:
         assert draft.key_ids is not None, "outputs are numbered"
         origins = self._outputs.origins(draft.key_ids)
-        self._tell_origins(draft, origins)
+        self._write_origins(draft, origins)
         return output_batch(self.index, self.spec.value_bytes, self.config, draft, origins)
 
-    def _tell_origins(self, draft: ProducerBatchDraft, origins: Origins) -> None:
+    def _write_origins(self, draft: ProducerBatchDraft, origins: Origins) -> None:
         now, each = self.kernel.now(), self.task.each
         for start, stop in origins.runs(each):
             self._made.add(
@@ -207,5 +207,5 @@ class ProcessorNode(TaskNode):
 
 
 def _label(port: Port, channel: str) -> str:
-    """Channels of the consumer are told from those of the producer by their names."""
+    """Prefixes the consumer's channels, which distinguishes them from the producer's."""
     return f"consumer/{channel}" if port.name == "consumer" else channel

@@ -1,8 +1,8 @@
-"""A broker's log cleaners in time: which log is next, what reading and writing it costs.
+"""A broker's log cleaners in simulated time: choice of the log, and cost of its reads and writes.
 
-Each cleaner takes the dirtiest log that is due and no other cleaner has, pays for the bytes of each
-step on the log's own disk and within ``log.cleaner.io.max.bytes.per.second``, and sleeps when there
-is nothing to do. After each look it lets segments of compacted logs go, too.
+Each cleaner takes the dirtiest log that is due and that no other cleaner has, pays for the bytes of
+each step on the log's own disk and within ``log.cleaner.io.max.bytes.per.second``, and sleeps when
+there is nothing to do. After each round it deletes old segments of compacted logs, too.
 
 Source: ``LogCleaner.CleanerThread``, ``LogCleanerManager.grabFilthiestCompactedLog``.
 """
@@ -29,7 +29,7 @@ from sim.units import LONG_AGO, MS, SECOND, Bytes, Micros, timestamp_ms
 from sim.wire.primitives import MalformedBytes
 
 _STALLED_US: Micros = 100 * MS
-"""How often a cleaner looks whether a stalled disk works again."""
+"""Interval at which a cleaner checks whether a stalled disk works again."""
 
 
 class LogCleaner:
@@ -38,9 +38,9 @@ class LogCleaner:
     Args:
         process: The broker.
         storage: Its logs.
-        replicas: Those that the logs belong to.
-        upkeep: What removes old segments.
-        settings: How often it looks, and what cleaning may cost.
+        replicas: Its replicas.
+        upkeep: Removes old segments.
+        settings: Interval and cost of cleaning.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class LogCleaner:
         self._capacity = capacity_of(share, settings.load_factor)
 
     def begin(self) -> None:
-        """Logs are loaded: every cleaner looks around at once."""
+        """Logs are loaded: every cleaner looks for work at once."""
         for _ in range(self._settings.cleaner_threads):
-            self._process.call_at(self._process.kernel.time, self._look)
+            self._process.call_at(self._process.kernel.time, self._clean_next)
 
     # -- one cleaner ------------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        """Take the dirtiest log that is due, or let old segments go and sleep."""
+    def _clean_next(self) -> None:
+        """Takes the dirtiest log that is due, or deletes old segments and sleeps."""
         try:
             target = self._dirtiest()
         except (CorruptRecord, MalformedBytes):
@@ -80,15 +80,15 @@ class LogCleaner:
             self._rest()
             return
         self._in_progress[target.log.partition] = self._process.kernel.time
-        self._try(target.log, self._map, target)
+        self._run_step(target.log, self._map, target)
 
     def _rest(self) -> None:
-        self._look_later()
+        self._clean_later()
         self._remove_old_segments()
 
-    def _look_later(self) -> None:
+    def _clean_later(self) -> None:
         backoff = self._settings.cleaner_backoff_us
-        self._process.call_at(self._process.kernel.time + max(backoff, MS), self._look)
+        self._process.call_at(self._process.kernel.time + max(backoff, MS), self._clean_next)
 
     def _map(self, target: Cleanable) -> None:
         now_ms = timestamp_ms(self._process.now())
@@ -107,28 +107,28 @@ class LogCleaner:
             self._after(worked, cleaning.use_group(), self._flush, cleaning)
 
     def _flush(self, cleaning: Cleaning) -> None:
-        """The cleaned segment is written: its fsync takes its time, too."""
+        """The cleaned segment is written: its fsync takes time, too."""
         process, log = self._process, cleaning.log
         disk = self._storage.disk_of(log.partition)
         if disk.stalled:
             disk.refuse()
             again = process.kernel.time + _STALLED_US
-            process.call_at(again, self._try, log, self._flush, cleaning)
+            process.call_at(again, self._run_step, log, self._flush, cleaning)
             return
         done = disk.fsync(cleaning.unflushed_bytes, str(log.partition))
-        process.call_at(done, self._try, log, self._swap, cleaning)
+        process.call_at(done, self._run_step, log, self._swap, cleaning)
 
     def _swap(self, cleaning: Cleaning) -> None:
         doomed = cleaning.swap()
         if doomed is None:
-            self._leave(cleaning.log)
+            self._end_round(cleaning.log)
             return
-        self._tell(cleaning)
+        self._write_contents(cleaning)
         self._upkeep.unlink_later(cleaning.log, doomed)
         self._write(cleaning)
 
-    def _tell(self, cleaning: Cleaning) -> None:
-        """What the cleaned segment holds that now stands in the log."""
+    def _write_contents(self, cleaning: Cleaning) -> None:
+        """Writes the batches of the cleaned segment, which is now in the log, to the trace."""
         partition = cleaning.log.partition
         base, last = cleaning.group_range
         row = LogContents.row(
@@ -158,12 +158,12 @@ class LogCleaner:
             bytes_after=counts.bytes_after,
         )
         self._process.trace.write(self._process.kernel.time, row)
-        self._leave(log)
+        self._end_round(log)
 
-    def _leave(self, log: PartitionLog) -> None:
-        """This cleaner is free again: Kafka's lets old segments go, then looks at once."""
+    def _end_round(self, log: PartitionLog) -> None:
+        """This cleaner is free again: it deletes old segments, then looks for work at once."""
         self._in_progress.pop(log.partition, None)
-        self._process.call_at(self._process.kernel.time, self._look)
+        self._process.call_at(self._process.kernel.time, self._clean_next)
         self._remove_old_segments()
 
     # -- which log --------------------------------------------------------------------------------
@@ -171,13 +171,13 @@ class LogCleaner:
     def _dirtiest(self) -> Cleanable | None:
         found: Cleanable | None = None
         for log in self._compacted():
-            target = self._examine(log)
+            target = self._due_cleaning(log)
             if target is not None and (found is None or target.ratio > found.ratio):
                 found = target
         return found
 
-    def _examine(self, log: PartitionLog) -> Cleanable | None:
-        """What may be cleaned of a log, if it is due."""
+    def _due_cleaning(self, log: PartitionLog) -> Cleanable | None:
+        """Cleanable range of a log, if it is due."""
         watermark = self._replicas.high_watermark(log.partition)
         bounded = self._settings.cleaning_bounded
         bound = bound_of(log, watermark, by_high_watermark=bounded)
@@ -192,7 +192,7 @@ class LogCleaner:
         return target if total > 0 and target.is_due else None
 
     def _compacted(self) -> list[PartitionLog]:
-        """Compacted logs that no cleaner works on, that can be cleaned and are not being moved."""
+        """Compacted logs that no cleaner has, that can be cleaned and are not being moved."""
         futures = self._storage.manager.futures.logs
         return [
             log
@@ -208,7 +208,7 @@ class LogCleaner:
         for log in self._compacted():
             self._upkeep.remove_old_segments(log)
 
-    # -- time and trouble -------------------------------------------------------------------------
+    # -- time and errors ---------------------------------------------------------------------------
 
     def _after(
         self,
@@ -217,7 +217,7 @@ class LogCleaner:
         then: Callable[[Cleaning], None],
         cleaning: Cleaning,
     ) -> None:
-        """Go on when so many bytes have been worked on, of which some came from the disk."""
+        """Continues when so many bytes have been processed, of which some came from the disk."""
         process, log = self._process, cleaning.log
         now = process.kernel.time
         rate = self._settings.cleaner_bytes_per_s
@@ -229,22 +229,24 @@ class LogCleaner:
             done = now + _STALLED_US
         elif cold is not None:
             done = disk.read(cold, str(log.partition))
-        process.call_at(max(done, self._budget_at), self._try, log, then, cleaning)
+        process.call_at(max(done, self._budget_at), self._run_step, log, then, cleaning)
 
-    def _try(self, log: PartitionLog, step: Callable[..., None], what: object) -> None:
-        """A step of a cleaning; whatever becomes of it, this cleaner goes on."""
+    def _run_step(self, log: PartitionLog, step: Callable[..., None], what: object) -> None:
+        """Runs a step of a cleaning; this cleaner survives its errors."""
         manager = self._storage.manager
         if manager.get(log.partition) is not log or log.partition in manager.futures.logs:
-            self._leave(log)  # its directory failed, its topic was deleted, or it is being moved
+            self._end_round(
+                log
+            )  # its directory failed, its topic was deleted, or it is being moved
             return
         try:
             step(what)
         except (CorruptRecord, MalformedBytes) as error:
             if self._uncleanable.mark(log.partition, error):
-                self._leave(log)
+                self._end_round(log)
             else:
                 self._in_progress.pop(log.partition, None)
         except StorageFailed:
             self._in_progress.pop(log.partition, None)
-            self._look_later()
+            self._clean_later()
             raise

@@ -1,8 +1,8 @@
 """A broker that is a controller as well: ``process.roles=broker,controller``.
 
 One process has one metadata log, one member of the quorum and one connection to each peer; the
-broker's observer is the controller's voter. Host, disks, page cache and threads are shared, and
-whatever ends the process ends both.
+broker's observer is the controller's voter. Host, disks, page cache and threads are shared, and an
+error that ends one role ends both.
 
 Source: ``kafka.server.{KafkaRaftServer,SharedServer}`` (4.1).
 """
@@ -43,7 +43,7 @@ class CombinedControl(KRaftControl):
         self._node = node
 
     def build(self) -> dict[Port, tuple[type[Request], ...]]:
-        """Make the machines of this process; the controller uses the broker's quorum member."""
+        """Creates the machines of this process; the controller uses the broker's quorum member."""
         requests = super().build()
         self._node.role.join(self.observer)
         return requests
@@ -52,15 +52,15 @@ class CombinedControl(KRaftControl):
         return read_quorum_state(self._node.host.disks[0].store)
 
     def _committed(self, port: Port, effect: Committed) -> None:
-        self._node.role.tell(port, effect)
+        self._node.role.pass_on(port, effect)
         super()._committed(port, effect)
 
     def _snapshot_loaded(self, port: Port, effect: SnapshotLoaded) -> None:
-        self._node.role.tell(port, effect)
+        self._node.role.pass_on(port, effect)
         super()._snapshot_loaded(port, effect)
 
     def _controller_known(self, port: Port, effect: LeadershipChanged) -> None:
-        self._node.role.tell(port, effect)
+        self._node.role.pass_on(port, effect)
         super()._controller_known(port, effect)
         self._node.controller_known(port, effect)
 
@@ -83,20 +83,20 @@ class CombinedNode(BrokerNode):
         self.performers |= self.role.performers
 
     def make_control(self) -> Control:
-        """Its part of the control plane is the controller's as well."""
+        """Broker control plane whose quorum member is the controller's."""
         self._combined = CombinedControl(self)
         return self._combined
 
-    # -- what others may ask ----------------------------------------------------------------------
+    # -- views -------------------------------------------------------------------------------------
 
     @property
     def is_active(self) -> bool:
-        """Whether it is the active controller, as far as it knows."""
+        """True if it is the active controller, as far as it knows."""
         return self.role.is_active
 
     @property
     def quorum_epoch(self) -> LeaderEpoch:
-        """The quorum epoch it is in; 0 before it has joined."""
+        """Quorum epoch of this process; 0 before it has joined."""
         machine = self.ports["quorum"].machine if self.ports else None
         return machine.epoch if isinstance(machine, Quorum) else 0
 
@@ -107,19 +107,19 @@ class CombinedNode(BrokerNode):
 
     @property
     def voters(self) -> tuple[Voter, ...]:
-        """Nobody: its quorum is static."""
+        """None: its quorum is static."""
         return ()
 
     # -- life -------------------------------------------------------------------------------------
 
     def boot(self) -> None:
-        """Start both roles."""
+        """Starts both roles."""
         self.role.machine = None
         self._leaving = False
         super().boot()
 
     def stop(self, port: Port, effect: object) -> None:
-        """The broker's part is over; an active controller names its successors, and waits."""
+        """The broker has shut down; an active controller names its successors, and waits."""
         if not self.is_active:
             super().stop(port, effect)
         elif not self._leaving:
@@ -133,11 +133,11 @@ class CombinedNode(BrokerNode):
 
     # -- events and effects -----------------------------------------------------------------------
 
-    def _take_in(
+    def _receive_message(
         self, link: Connection, message: Message, correlation: int, sent_us: Micros
     ) -> None:
-        self.role.hear(message)
-        super()._take_in(link, message, correlation, sent_us)
+        self.role.note_received(message)
+        super()._receive_message(link, message, correlation, sent_us)
 
     def _flush(self, port: Port, effect: fx.Flush) -> Micros | None:
         """A voter syncs its metadata log, unlike a broker that only observes."""

@@ -1,4 +1,4 @@
-"""What governs a broker, and what follows it: metadata, and log directories that have failed."""
+"""Port to a broker's control plane, and handlers of its metadata and of failed disks."""
 
 from abc import abstractmethod
 
@@ -19,7 +19,7 @@ from sim.protocol.metadata.image import MetadataImage
 
 
 class MetadataPublisher:
-    """What follows the metadata in one broker process.
+    """Publishes each new metadata image to the other parts of one broker process.
 
     Source: ``kafka.server.metadata.BrokerMetadataPublisher`` (4.1).
 
@@ -28,7 +28,7 @@ class MetadataPublisher:
         image: The metadata that it has applied.
         replicas: Its replicas.
         logs: Their logs.
-        moves: Those on their way into another log directory.
+        moves: Moves between log directories.
         transactions: Its transaction coordinator.
         metadata_api: Its metadata API.
     """
@@ -52,7 +52,7 @@ class MetadataPublisher:
         self._metadata_api = metadata_api
 
     def publish(self, applied: MetadataApplied) -> None:
-        """The metadata has changed: transactions and replicas follow it."""
+        """Applies changed metadata to transactions and replicas."""
         self._transactions.published(self._image)
         self._update_quotas()
         self.replicas.deliver(applied)
@@ -65,13 +65,13 @@ class MetadataPublisher:
             server.acceptor.update(quotas)
 
     def controller_known(self, controller: NodeId, broker_epoch: BrokerEpoch) -> None:
-        """The image has moved on, or who is the controller, or this broker's epoch."""
+        """Updates the metadata API after a new image, controller or broker epoch."""
         self._server.deliver(
             self._metadata_api, MetadataApiState(self._image, controller, broker_epoch)
         )
 
     def put_strays_aside(self) -> None:
-        """The metadata is known for the first time: logs that are nobody's here are put aside."""
+        """Puts stray logs aside, once the metadata is known for the first time."""
         strays = self._logs.put_strays_aside(self._image)
         self._moves.put_strays_aside(self._image)
         self._moves.finish_agreed(self._image, self.replicas)
@@ -79,18 +79,18 @@ class MetadataPublisher:
             self.replicas.forget_high_watermark(partition)
 
     def open_port(self) -> None:
-        """The broker is in service: connections are taken from now on."""
+        """Opens the client port: the broker is unfenced."""
         self._server.open_port()
 
 
 class Control:
-    """A broker process's part of the control plane; it outlives the process, and forgets."""
+    """Control plane of a broker process; it outlives the process, but not its state."""
 
     def __init__(self) -> None:
         self.performers: dict[type, Performer] = {}
-        """For the effects of its machines."""
+        """Performers of its machines' effects."""
         self.published = False
-        """Whether this process has applied any metadata."""
+        """True once this process has applied any metadata."""
 
     @property
     @abstractmethod
@@ -99,11 +99,11 @@ class Control:
 
     @abstractmethod
     def open(self, storage: Storage, image: MetadataImage) -> None:
-        """A process starts, its logs are open: open what else is on the disks.
+        """Opens its files after the logs of a starting process are open.
 
         Args:
             storage: The logs.
-            image: What metadata is applied to.
+            image: Image that metadata is applied to.
 
         Raises:
             StorageFailed: If that cannot be done; the process ends.
@@ -111,19 +111,19 @@ class Control:
 
     @abstractmethod
     def build(self) -> dict[Port, tuple[type[Request], ...]]:
-        """Make the machines of the process; returns the requests that they answer."""
+        """Creates the machines of the process; returns the requests that they answer."""
 
     @abstractmethod
     def observe(self, publisher: MetadataPublisher) -> None:
-        """Every machine is there: begin to learn of metadata.
+        """Begins to follow the metadata, once every machine exists.
 
         Args:
-            publisher: What follows it.
+            publisher: Publishes it.
         """
 
     @abstractmethod
     def begin(self) -> None:
-        """Begin to register, while logs are recovered."""
+        """Begins to register, while logs are recovered."""
 
     @abstractmethod
     def recovered(self) -> None:
@@ -131,15 +131,15 @@ class Control:
 
     @abstractmethod
     def receive(self, port: Port, event: ResponseReceived) -> bool:
-        """Whether an answer is taken in here, at its cost; else it is delivered at once."""
+        """True if the response is handled here, at its cost; else it is delivered at once."""
 
     @abstractmethod
     def directories_failed(self) -> None:
-        """Log directories have failed; others are left."""
+        """Reports failed log directories; others still work."""
 
     @abstractmethod
     def shut_down(self) -> None:
-        """The process was asked to stop: begin the controlled shutdown."""
+        """Begins the controlled shutdown."""
 
 
 class LogDirFailureHandler(LogDirFailureChannel):
@@ -150,8 +150,8 @@ class LogDirFailureHandler(LogDirFailureChannel):
     Args:
         server: The broker.
         storage: Its logs.
-        replicas: Those that the logs belong to.
-        control: What tells the controller, which moves what was led here.
+        replicas: Its replicas.
+        control: Reports to the controller, which elects other leaders.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class LogDirFailureHandler(LogDirFailureChannel):
         self._control = control
 
     def directory_failed(self, number: int, reason: str) -> None:
-        """Take a log directory offline; without the first, or without any, the broker ends."""
+        """Takes a log directory offline; without the first one, or without any, the broker ends."""
         storage = self._storage
         if number in storage.manager.offline:
             return

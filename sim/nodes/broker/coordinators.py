@@ -1,4 +1,4 @@
-"""Between a coordinator and the log partitions that hold its state.
+"""Loading of a coordinator's state from its internal topic, and writes to it.
 
 Source: ``CoordinatorLoaderImpl``, ``TransactionStateManager.loadTransactionMetadata``,
 ``CoordinatorPartitionWriter`` (4.1).
@@ -38,22 +38,22 @@ from sim.wire.record_batch import RecordBatch
 
 
 class InternalWriter:
-    """Who appends, and hears of the outcome."""
+    """A part that appends to an internal topic."""
 
     @abstractmethod
     def appended(self, token: int, error: ErrorCode) -> None:
-        """The outcome of an append."""
+        """Outcome of an append."""
 
     @abstractmethod
     def verified(self, token: int, error: ErrorCode, guard: int) -> None:
-        """The outcome of a verification."""
+        """Outcome of a verification."""
 
 
 class InternalAppends:
     """The internal appends of one broker process; each start of the process has its own.
 
     Args:
-        replicas: What it leads.
+        replicas: Its replicas.
     """
 
     def __init__(self, replicas: Replicas) -> None:
@@ -64,7 +64,7 @@ class InternalAppends:
             InternalAppended: self._appended,
             InternalVerified: self._verified,
         }
-        """For what the replica manager answers."""
+        """Performers of the replica manager's effects for internal appends."""
 
     def append(
         self,
@@ -73,7 +73,7 @@ class InternalAppends:
         partition: TopicPartition,
         batch: RecordBatch,
     ) -> None:
-        """Append to a partition that this broker leads; the writer hears the outcome."""
+        """Appends to a partition that this broker leads; the writer gets the outcome."""
         token = self._token(writer, effect.token)
         event = AppendInternal(
             token, partition, batch, effect.timeout_us, effect.guard, effect.follows_watermark
@@ -83,7 +83,7 @@ class InternalAppends:
     def verify(
         self, writer: InternalWriter, effect: VerifyTransaction, partition: TopicPartition
     ) -> None:
-        """Ask for a transaction before records of it are appended; the writer hears the outcome."""
+        """Verifies a transaction before records of it are appended; the writer gets the outcome."""
         token = self._token(writer, effect.token)
         self._replicas.deliver(VerifyInternal(token, partition, effect.transaction))
 
@@ -104,27 +104,27 @@ class InternalAppends:
 
 
 class Codec(NamedTuple):
-    """The bytes of a coordinator's records."""
+    """Codec of a coordinator's records."""
 
     batch_for: Callable[[Any, int], RecordBatch]
-    """The bytes of records, stamped with milliseconds since 1970."""
+    """Encodes records, stamped with milliseconds since 1970."""
     records_in: Callable[[Iterable[RecordBatch]], tuple[Any, ...]]
-    """The records that batches hold."""
+    """Decodes the records of batches."""
     transactional_batch_for: Callable[[Any, int, int, int], RecordBatch] | None = None
     """As ``batch_for``, for a producer's id and epoch."""
 
 
-class CoordinatorShell(InternalWriter):
-    """One coordinator on one broker: reads its partitions for it, and writes to them.
+class CoordinatorStorage(InternalWriter):
+    """One coordinator on one broker: loads its partitions, and appends to them.
 
     Args:
         process: The broker.
         storage: Its logs.
-        cpu: What parsing costs.
-        appends: How it appends to partitions that it leads.
+        cpu: Costs of parsing.
+        appends: Appends to partitions that it leads.
         port: The coordinator.
         topic: Its internal topic.
-        codec: The bytes of its records.
+        codec: Codec of its records.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class CoordinatorShell(InternalWriter):
         self._transactional_batch_for = codec.transactional_batch_for
 
     def leadership_applied(self, effect: LeadershipApplied) -> None:
-        """The broker began or ceased to lead a partition of the topic."""
+        """The broker became or ceased to be leader of a partition of the topic."""
         process, partition = self._process, effect.partition
         if not effect.is_leader:
             process.deliver(self.port, PartitionResigned(partition.partition))
@@ -158,7 +158,7 @@ class CoordinatorShell(InternalWriter):
         self._load(partition, effect.leader_epoch)
 
     def _load(self, partition: TopicPartition, epoch: int) -> None:
-        """Read the partition, from the disk what memory does not hold; then parse it."""
+        """Reads the partition, from the disk what is not in the page cache, then parses it."""
         process, storage = self._process, self._storage
         log = storage.manager.get(partition)
         if log is None:
@@ -178,12 +178,12 @@ class CoordinatorShell(InternalWriter):
             records = self._records_in(log.batches(log.log_start_offset))
             read = PartitionElected(partition.partition, epoch, records)
         except MalformedBytes:
-            records = self._in_front_of_damage(log)
+            records = self._readable_records(log)
             read = PartitionElected(partition.partition, epoch, records, is_whole=False)
         self._process.deliver(self.port, read)
 
-    def _in_front_of_damage(self, log: PartitionLog) -> tuple[Any, ...]:
-        """The records of the batches that can be read before one that cannot."""
+    def _readable_records(self, log: PartitionLog) -> tuple[Any, ...]:
+        """Records of the batches before the first unreadable one."""
         found: list[Any] = []
         try:
             for batch in log.batches(log.log_start_offset):
@@ -193,7 +193,7 @@ class CoordinatorShell(InternalWriter):
         return tuple(found)
 
     def append(self, effect: AppendRecords) -> None:
-        """Write with acks=all; :meth:`appended` brings the outcome."""
+        """Appends with acks=all; :meth:`appended` gets the outcome."""
         stamp = timestamp_ms(self._process.now())
         partition = TopicPartition(self.topic, effect.partition)
         transaction = effect.transaction
@@ -207,14 +207,14 @@ class CoordinatorShell(InternalWriter):
         self._appends.append(self, effect, partition, batch)
 
     def verify(self, effect: VerifyTransaction) -> None:
-        """Ask for a transaction; :meth:`verified` brings the outcome."""
+        """Verifies a transaction; :meth:`verified` gets the outcome."""
         partition = TopicPartition(self.topic, effect.partition)
         self._appends.verify(self, effect, partition)
 
     def verified(self, token: int, error: ErrorCode, guard: int) -> None:
-        """The outcome of a verification."""
+        """Outcome of a verification."""
         self._process.deliver(self.port, TransactionVerified(token, error, guard))
 
     def appended(self, token: int, error: ErrorCode) -> None:
-        """The outcome of an append."""
+        """Outcome of an append."""
         self._process.deliver(self.port, RecordsAppended(token, error))

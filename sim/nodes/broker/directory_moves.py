@@ -1,8 +1,8 @@
-"""A broker's threads that copy replicas between log directories, in time.
+"""A broker's threads that copy replicas between log directories, in simulated time.
 
-What a thread reads and memory does not hold comes from the disk under the current log; copying and
-checking cost it CPU time of its own (a core is always free); before it writes, it waits as any
-writer does while too much of the other disk's page cache is dirty.
+Reads that the page cache does not hold come from the current log's disk; copying and checking cost
+the thread CPU time of its own (a core is always free); before it writes, it waits as any writer
+does while too much of the other disk's page cache is dirty.
 
 Source: ``ReplicaAlterLogDirsManager``; ``num.replica.alter.log.dirs.threads``.
 """
@@ -39,8 +39,8 @@ class DirectoryMoves:
         process: The broker.
         storage: Its logs.
         futures: Its log directories, as replicas are moved between them.
-        cpu: What copying costs.
-        delete_delay_us: How long a deleted log's files stay.
+        cpu: Costs of copying.
+        delete_delay_us: Time that a deleted log's files stay.
         failures: Where failed log directories are reported.
     """
 
@@ -66,15 +66,15 @@ class DirectoryMoves:
             FutureBroke: self._future_broke,
             FormerBroke: self._former_broke,
         }
-        """What its effects come to."""
+        """Performers of its machine's effects."""
 
     # -- at a start -------------------------------------------------------------------------------
 
     def finish_agreed(self, image: MetadataImage, replicas: Replicas) -> None:
-        """Promote the future logs that a start has found where the controller knows the replica.
+        """Promotes future logs found at the start whose directory the controller has assigned.
 
-        A process ended after the controller had agreed and before the change was made. Whether
-        such a log has caught up is not asked.
+        The process ended after the controller had acknowledged the assignment and before the
+        promotion. As in Kafka, such a log is not checked for having caught up.
 
         Source: ``LogManager.recoverAbandonedFutureLogs`` (KAFKA-16082).
         """
@@ -135,14 +135,14 @@ class DirectoryMoves:
     # -- copying ----------------------------------------------------------------------------------
 
     def _copy(self, port: Port, effect: CopyTurn) -> None:
-        """Pay for what a thread has read, or for its fsync; then it is the thread's turn again."""
+        """Pays for a read or an fsync of a thread, then runs the thread again."""
         partition = effect.partition
         if partition is not None and effect.flush:
             self._flush(port, effect, partition)
             return
         cold = None
         if partition is not None:
-            # Read in this very instant; nobody else has left a debt for the partition in it.
+            # Read in this very instant, so the cold read that is taken here is this thread's.
             cold = self._process.host.page_cache.pending.pop(partition, None)
         self._read(port, effect, cold)
 
@@ -158,21 +158,21 @@ class DirectoryMoves:
             if disk is not None:
                 done = disk.read(cold, str(effect.partition))
         cpu = self._cpu.copy_us(effect.size_bytes) if effect.size_bytes else 0
-        process.call_at(done + cpu + effect.pause_us, self._go_on, port, effect)
+        process.call_at(done + cpu + effect.pause_us, self._continue_copy, port, effect)
 
-    def _go_on(self, port: Port, effect: CopyTurn) -> None:
-        """Wait until the other disk takes more, then write."""
+    def _continue_copy(self, port: Port, effect: CopyTurn) -> None:
+        """Waits until the other disk takes more, then writes."""
         process = self._process
         disk = self._disk_of(effect.partition)
         if disk is not None:
             now, until = process.kernel.time, disk.writers_wait_until()
             if until > now:
-                process.call_at(min(until, now + TRY_AGAIN_US), self._go_on, port, effect)
+                process.call_at(min(until, now + TRY_AGAIN_US), self._continue_copy, port, effect)
                 return
         process.deliver(port, AlterLogDirsTurn(effect.thread))
 
     def _flush(self, port: Port, effect: CopyTurn, partition: TopicPartition) -> None:
-        """``flush.messages`` asks for an fsync of the future log before its thread goes on."""
+        """Fsyncs the future log, as ``flush.messages`` requires, before its thread continues."""
         process = self._process
         log, disk = self._storage.manager.futures.get(partition), self._disk_of(partition)
         now = process.kernel.time
@@ -195,14 +195,14 @@ class DirectoryMoves:
         process.deliver(port, AlterLogDirsTurn(effect.thread))
 
     def _disk_of(self, partition: TopicPartition | None) -> Disk | None:
-        """The disk under a future log, if there is one still."""
+        """Disk of a future log; ``None`` if the log does not exist any more."""
         storage = self._storage
         futures = storage.manager.futures
         if partition is None or futures.get(partition) is None:
             return None
         return storage.disks[futures.directory_of(partition)]
 
-    # -- what is left, and what fails -------------------------------------------------------------
+    # -- strays and failures -----------------------------------------------------------------------
 
     def _doom(self, _port: Port, effect: Doomed) -> None:
         self._delete_later(effect)
@@ -229,7 +229,7 @@ class DirectoryMoves:
             process.call_at(process.kernel.time, self._failures.directory_failed, number, reason)
 
     def put_strays_aside(self, image: MetadataImage) -> None:
-        """Rename the future logs found at the start that the metadata gives to nobody here."""
+        """Renames future logs found at the start that the metadata does not assign here."""
         futures = self._storage.manager.futures
         for partition in list(futures.logs):
             state = image.partitions.get(partition)

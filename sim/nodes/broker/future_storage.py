@@ -1,4 +1,4 @@
-"""The log directories of one broker process, as replicas are moved between them.
+"""Log directories of one broker process, as seen by moves of replicas between them.
 
 Source: ``kafka.log.LogManager``; KIP-113.
 """
@@ -16,8 +16,8 @@ class FutureStorage:
     """Satisfies ``sim.protocol.broker.log_dirs.LogDirs``.
 
     Args:
-        storage: The directories and what lies in them.
-        replaced: Told of each future log that became current, and of its directory's number.
+        storage: The directories and their logs.
+        replaced: Called with each future log that became current, and its directory's number.
     """
 
     def __init__(self, storage: Storage, replaced: Callable[[TopicPartition, int], None]) -> None:
@@ -28,15 +28,15 @@ class FutureStorage:
         self._names = [disk.store.root.name for disk in storage.disks]
 
     def has_directory(self, directory: str) -> bool:
-        """Whether there is a log directory of that name."""
+        """True if a log directory of that name exists."""
         return directory in self._names
 
     def is_directory_online(self, directory: str) -> bool:
-        """Whether a log directory works."""
+        """True if a log directory works."""
         return self._names.index(directory) not in self._manager.offline
 
     def has_failed_directory(self) -> bool:
-        """Whether any log directory has failed."""
+        """True if any log directory has failed."""
         return bool(self._manager.offline)
 
     def directory_name_of(self, partition: TopicPartition) -> str:
@@ -48,11 +48,11 @@ class FutureStorage:
         return self._storage.directory_id_of(partition)
 
     def may_have_future(self, partition: TopicPartition) -> bool:
-        """Whether a future log's name would fit a file system."""
+        """True if the future log's name would fit a file system."""
         return self._manager.futures.fits(partition)
 
     def prefer(self, partition: TopicPartition, directory: str) -> None:
-        """A log that is not made yet is wanted in a directory."""
+        """Sets the directory in which a log is to be made later."""
         self._manager.preferred[partition] = self._names.index(directory)
 
     def future_of(self, partition: TopicPartition) -> FutureReplica | None:
@@ -67,11 +67,11 @@ class FutureStorage:
         return FutureReplica(known, self._names[number], self._manager.directory_ids[number])
 
     def future_watermark(self, partition: TopicPartition) -> Offset:
-        """Checkpointed high watermark of a future log that the start has found; else 0."""
+        """Checkpointed high watermark of a future log found at the start; else 0."""
         return self._watermarks.get(partition, 0)
 
     def create_future(self, partition: TopicPartition, directory: str) -> FutureReplica:
-        """Make an empty future log.
+        """Creates an empty future log.
 
         Raises:
             DiskFailed: If the directory has failed or is full.
@@ -83,7 +83,7 @@ class FutureStorage:
         return made
 
     def remove_future(self, partition: TopicPartition) -> Doomed:
-        """Give a future log up.
+        """Removes a future log.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -92,14 +92,14 @@ class FutureStorage:
         return Doomed(*self._manager.futures.delete(partition))
 
     def replace_current(self, partition: TopicPartition) -> Promoted:
-        """Let the future log take the place of the current one.
+        """Replaces the current log by the future log.
 
         Raises:
-            DiskFailed: If the future log's directory has failed; then nothing has changed.
+            DiskFailed: If the future log's directory has failed; nothing has changed then.
         """
         manager = self._manager
         replaced = manager.replace_current(partition)
-        # What the new log has on the platter is not what the former one had.
+        # The new log has flushed other offsets than the former one.
         self._storage.flushed_us[partition] = self._storage.disks[0].kernel.time
         self._replaced(partition, manager.directory_of(partition))
         failure = replaced.failure

@@ -1,11 +1,12 @@
-"""A broker's heap in time: looked at every tenth of a second, it may stop or end the process.
+"""A broker's heap over time: sampled every tenth of a second, it may pause or end the process.
 
-While everything stops for a collection no request is taken up and no heartbeat sent, as after
-SIGSTOP. An OutOfMemoryError ends the process, and nobody starts it again but a fault or the end of
-the run: what it remembers of producers is read again from its disks.
+During a full collection no request is handled and no heartbeat sent, as after SIGSTOP. An
+OutOfMemoryError ends the process; only a fault or the end of the run starts it again, with producer
+state rebuilt from its disks.
 
 Simplified: it ends at once, as with ``-XX:+ExitOnOutOfMemoryError``. Without that flag one of its
-threads ends after the other, which is the same a little later or a broker that does half its work.
+threads ends after the other, with the same result a little later, or with a broker that does half
+its work.
 
 Source: ``kafka-run-class.sh`` (``KAFKA_HEAP_OPTS``); see :mod:`sim.substrate.heap`.
 """
@@ -18,10 +19,10 @@ from sim.trace.rows.cluster import Heaps
 from sim.units import MS, Micros
 
 LOOK_US: Micros = 100 * MS
-"""How often the heap is looked at; a modelling choice."""
+"""Interval of the samples; a modelling choice."""
 
 NOTE_US: Micros = 1_000 * MS
-"""How often its fill is written to the trace."""
+"""Interval at which heap usage is written to the trace."""
 
 
 class HeapWatch:
@@ -41,7 +42,7 @@ class HeapWatch:
         self._note_at: Micros = server.kernel.time
 
     def begin(self) -> None:
-        """The logs are loaded, and with them what they know of producers."""
+        """Begins to sample: the logs are loaded, and with them producer state."""
         # Not now: the process is in the middle of its start, and this may end it.
         self._server.call_at(self._server.kernel.time, self._look)
 
@@ -86,12 +87,12 @@ class HeapWatch:
         server.trace.write(now, row)
 
     def _stop(self, pause_us: Micros) -> None:
-        """Stop the world; it goes on by the kernel's clock, for the process cannot wake itself."""
+        """Stops the world; it resumes by the kernel's clock, for the process cannot wake itself."""
         server = self._server
         server.collect()
-        server.kernel.call_at(server.kernel.time + pause_us, self._go_on, server.incarnation)
+        server.kernel.call_at(server.kernel.time + pause_us, self._resume, server.incarnation)
 
-    def _go_on(self, incarnation: int) -> None:
+    def _resume(self, incarnation: int) -> None:
         server = self._server
         if not server.running or server.incarnation != incarnation:
             return

@@ -1,13 +1,13 @@
-"""How a broker is governed under KRaft: an observer of the quorum, registration, heartbeats.
+"""Control plane of a KRaft broker: an observer of the quorum, registration, heartbeats.
 
-Committed metadata goes from the observer into the broker's image, and from there to the other minds
-of the process. That takes its time: a pass loads what is committed when it begins, publishes it,
-and is followed by the next one with all that has come meanwhile. Nobody sees the image before, and
-heartbeats name no later offset than that of what has been published.
+Committed metadata is applied to the broker's image, and published to the other machines of the
+process. That takes time: a pass loads the records committed when it begins, publishes them, and is
+followed by the next one with all that were committed meanwhile. No part sees the image before, and
+heartbeats name no later offset than the published one.
 
 Source: ``kafka.server.{BrokerServer,BrokerLifecycleManager}``,
-``org.apache.kafka.image.loader.MetadataLoader``,
-``kafka.server.metadata.BrokerMetadataPublisher`` (4.1).
+``org.apache.kafka.image.loader.MetadataLoader``, ``kafka.server.metadata.BrokerMetadataPublisher``
+(4.1).
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ class KRaftControl(Control):
     Args:
         process: The broker.
         node_id: Its id.
-        cpu: What metadata costs.
+        cpu: Costs of metadata.
         settings: Of the broker.
     """
 
@@ -106,11 +106,11 @@ class KRaftControl(Control):
         return self._lifecycle_machine().broker_epoch
 
     def open(self, storage: Storage, image: MetadataImage) -> None:
-        """Open the metadata log.
+        """Opens the metadata log.
 
         Args:
             storage: The logs.
-            image: What metadata is applied to.
+            image: Image that metadata is applied to.
 
         Raises:
             DiskFailed: If its log directory has failed, or the log has no beginning.
@@ -122,7 +122,7 @@ class KRaftControl(Control):
         self._metadata_log = FileMetadataLog.open(storage.manager, config)
 
     def build(self) -> dict[Port, tuple[type[Request], ...]]:
-        """Make the machines of this process; nobody asks them anything."""
+        """Creates the machines of this process; they answer no requests."""
         process, image = self._process, self._image
         settings, storage = self._settings, self._storage
         self.observer = process.add_machine(
@@ -160,7 +160,7 @@ class KRaftControl(Control):
         return {}
 
     def _first_wait_us(self) -> Micros | None:
-        """Before zero the boot stands for a long history: any phase of the beat is as likely."""
+        """Before zero the boot represents a long history: any heartbeat phase is as likely."""
         process = self._process
         if process.kernel.time >= 0:
             return None
@@ -168,12 +168,12 @@ class KRaftControl(Control):
         return int(unit * self._settings.lifecycle.heartbeat_interval_us)
 
     def observe(self, publisher: MetadataPublisher) -> None:
-        """Begin to follow the metadata log."""
+        """Begins to follow the metadata log."""
         self._publisher = publisher
         self._process.deliver(self.observer, QuorumStarted())
 
     def begin(self) -> None:
-        """Begin to register, while the logs are recovered."""
+        """Begins to register, while the logs are recovered."""
         self._process.deliver(self._lifecycle, life.LifecycleStarted())
 
     def recovered(self) -> None:
@@ -182,17 +182,17 @@ class KRaftControl(Control):
         self._publish_first()
 
     def receive(self, port: Port, event: ResponseReceived) -> bool:  # noqa: ARG002 - nothing is paid
-        """Answers of controllers cost nothing more."""
+        """Responses of controllers have no further cost."""
         return False
 
     def directories_failed(self) -> None:
-        """Log directories have failed: the controller is told."""
+        """Reports failed log directories to the controller."""
         failed = life.DirectoriesFailed(self._storage.offline_ids)
         self._process.deliver(self._lifecycle, failed)
 
     def shut_down(self) -> None:
-        """Ask to be let go."""
-        self._process.deliver(self._lifecycle, life.ShutDownWanted())
+        """Asks the controller for a controlled shutdown."""
+        self._process.deliver(self._lifecycle, life.ControlledShutdownRequested())
 
     def _lifecycle_machine(self) -> life.BrokerLifecycle:
         machine = self._lifecycle.machine
@@ -210,7 +210,7 @@ class KRaftControl(Control):
         self._publish_first()
 
     def _publish_first(self) -> None:
-        """Both the metadata and the logs are there: take up roles, then ask to be unfenced."""
+        """Applies the first image once metadata and logs are there, then asks to be unfenced."""
         if self.published or not (self._is_caught_up and self._is_recovered):
             return
         self.published = True
@@ -224,11 +224,11 @@ class KRaftControl(Control):
     # -- metadata ---------------------------------------------------------------------------------
 
     def _committed(self, _port: Port, effect: Committed) -> None:
-        """Records are committed: they wait for the loader."""
+        """Queues committed records for the loader."""
         self._load_soon(effect)
 
     def _snapshot_loaded(self, _port: Port, effect: SnapshotLoaded) -> None:
-        """The observer begins with a snapshot: it waits for the loader."""
+        """Queues a snapshot for the loader; the observer begins with it."""
         self._load_soon(effect)
 
     def _load_soon(self, effect: Committed | SnapshotLoaded) -> None:
@@ -237,14 +237,14 @@ class KRaftControl(Control):
             self._load()
 
     def _load(self) -> None:
-        """Begin a pass with everything that waits."""
+        """Begins a pass with everything that is queued."""
         process = self._process
         self._is_loading = True
         loaded, self._waiting = self._waiting, []
         process.call_at(process.kernel.time + self._cost_of(loaded), self._loaded, loaded)
 
     def _cost_of(self, loaded: list[Committed | SnapshotLoaded]) -> Micros:
-        """How long a pass takes: records that change nothing have nothing to be published."""
+        """Duration of a pass: records that change nothing need no publishing."""
         cost = self._load_delays.draw()
         changes = False
         partitions = 0
@@ -262,7 +262,7 @@ class KRaftControl(Control):
         return cost + self._cpu.metadata_partition_us * partitions
 
     def _loaded(self, loaded: list[Committed | SnapshotLoaded]) -> None:
-        """Become what the pass has loaded, and go on with what has come meanwhile."""
+        """Applies the records of the pass, then begins the next one with those queued meanwhile."""
         process, image = self._process, self._image
         for effect in loaded:
             if isinstance(effect, Committed):
@@ -301,8 +301,8 @@ class KRaftControl(Control):
         self._publisher.controller_known(self._controller, self.broker_epoch)
 
     def _vote(self) -> QuorumState:
-        """Observers have none; a broker that is a controller too has kept it."""
+        """Vote of this process: observers have none; a combined broker's controller keeps it."""
         return QuorumState()
 
     def _no_vote(self, _port: Port, _effect: PersistQuorumState) -> None:
-        """Observers do not vote: what they forget of the quorum they learn anew."""
+        """Observers do not vote: they learn the quorum's state again after a restart."""

@@ -1,4 +1,4 @@
-"""What a broker does for its logs beside serving them: flushes and checkpoints, at their times.
+"""Periodic tasks of a broker's logs: flushes and checkpoints.
 
 Source: ``kafka.log.LogManager``'s scheduled tasks.
 """
@@ -23,13 +23,13 @@ from sim.units import SECOND, Micros
 
 
 class BrokerLogs:
-    """The duties of one broker process towards its log directories.
+    """Scheduled tasks of one broker process for its log directories.
 
     Args:
         process: The broker.
         storage: Its logs.
-        replicas: Those that the logs belong to.
-        cpu: What loading costs.
+        replicas: Its replicas.
+        cpu: Costs of loading.
         settings: Of the broker.
         failures: Where failed log directories are reported.
     """
@@ -50,13 +50,13 @@ class BrokerLogs:
         self._settings = settings
         self._failures = failures
         self.performers: dict[type, Performer] = {
-            fx.KeptWaiting: self._kept_waiting,
+            fx.HandlerBlocked: self._kept_waiting,
             ReplicaRemoved: self._replica_removed,
         }
-        """What effects come to; :meth:`flush` is the process's to perform."""
+        """Performers of effects, except :meth:`flush`, which the process performs."""
 
     def load(self, loaded: tuple[LoadedLog, ...]) -> Task:
-        """Let the time pass that loading takes, log by log."""
+        """Takes the time of loading, log by log."""
         process, storage = self._process, self._storage
         kernel = process.kernel
         began = kernel.time
@@ -69,7 +69,7 @@ class BrokerLogs:
         yield kernel.sleep(max(ends, default=kernel.time) - kernel.time)
 
     def keep(self) -> Task:
-        """The process's own tasks, from the end of loading on."""
+        """Starts the scheduled tasks at the end of loading."""
         process, settings = self._process, self._settings
         kernel = process.kernel
         next_points = kernel.time + settings.recovery_point_checkpoint_us
@@ -90,10 +90,10 @@ class BrokerLogs:
                 process.call_at(now, self._checkpoint_log_starts)
 
     def _replica_removed(self, _port: Port, effect: ReplicaRemoved) -> None:
-        """Delete a log: its directory is renamed at once, and its files go later."""
+        """Deletes a log: its directory is renamed at once, and its files are unlinked later."""
         process, manager = self._process, self._storage.manager
         if manager.get(effect.partition) is None:
-            return  # its directory has failed: the log is found to be a stray when it is back
+            return  # its directory has failed: the log is a stray when it is back
         directory = manager.directory_of(effect.partition)
         name = manager.delete(effect.partition)
         delay = self._settings.file_delete_delay_us
@@ -103,9 +103,9 @@ class BrokerLogs:
         self._storage.manager.remove_deleted(directory, name)
 
     def put_strays_aside(self, image: MetadataImage) -> tuple[TopicPartition, ...]:
-        """Rename the logs found at the start that the metadata gives to nobody here.
+        """Renames the logs found at the start that the metadata does not assign to this broker.
 
-        Their topic was deleted, or made anew under another id, or the replica moved away, while
+        Their topic was deleted, or created again under another id, or the replica moved away, while
         this broker did not run.
 
         Source: ``LogManager.isStrayKraftReplica``.
@@ -118,10 +118,10 @@ class BrokerLogs:
         )
         for partition in strays:
             manager.put_aside(partition)
-            self._tell_removed(partition)
+            self._note_removed(partition)
         return strays
 
-    def _tell_removed(self, partition: TopicPartition) -> None:
+    def _note_removed(self, partition: TopicPartition) -> None:
         process = self._process
         row = Leadership.row(
             self._storage.node,
@@ -143,7 +143,7 @@ class BrokerLogs:
         return self._storage.manager.topic_id_of(partition) not in {"", state.topic_id}
 
     def flush(self, port: Port, effect: fx.Flush) -> None:
-        """Fsync a log; the machine hears when that is done. Observers do not fsync metadata."""
+        """Fsyncs a log; the machine gets an event at its end. Observers do not fsync metadata."""
         if effect.partition != METADATA_PARTITION:
             self._begin_flush(port, effect, self._process.kernel.time)
 
@@ -151,7 +151,7 @@ class BrokerLogs:
         process = self._process
         now = process.kernel.time
         if self._storage.manager.get(effect.partition) is None:
-            # Its directory has failed: whoever waits finds that out.
+            # Its directory has failed: waiting machines get that event.
             process.call_at(now, self._flushed, port, effect)
             return
         done = self._storage.begin_fsync(effect.partition)
@@ -162,7 +162,7 @@ class BrokerLogs:
             process.host.request_handlers.hold(since, done)
         process.call_at(done, self._flushed, port, effect)
 
-    def _kept_waiting(self, _port: Port, effect: fx.KeptWaiting) -> None:
+    def _kept_waiting(self, _port: Port, effect: fx.HandlerBlocked) -> None:
         """A handler had to wait for a log that another one flushed."""
         process = self._process
         process.host.request_handlers.hold(effect.since, process.kernel.time)
@@ -175,7 +175,7 @@ class BrokerLogs:
                 log.flush()
                 self._storage.flushed_us[effect.partition] = process.kernel.time
             except StorageFailed as failure:
-                # First the failure, then who waited: nothing unflushed may be acknowledged.
+                # The failure first, then waiting machines: nothing unflushed may be acknowledged.
                 self._failures.directory_failed(
                     self._storage.manager.directory_of(effect.partition), str(failure)
                 )
@@ -190,7 +190,7 @@ class BrokerLogs:
             self._process.call_at(done, storage.flush_up_to, log, up_to)
 
     def checkpoint_watermarks(self) -> None:
-        """Write the high watermarks of all replicas.
+        """Writes the high watermarks of all replicas.
 
         Raises:
             DiskFailed: If a disk has failed or is full.

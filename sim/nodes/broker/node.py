@@ -1,8 +1,9 @@
-"""A broker: its machines on one host, and what each asks for.
+"""A broker: its machines on one host, and the routing between them.
 
-Several minds share the process: the replica manager (data), the coordinators, the metadata API, and
-those of the control plane, which has a shell of its own. This shell pays for what they do, carries
-what one decides to the others, and keeps nothing across a crash but its disks.
+Several machines share the process: the replica manager (data), the coordinators, the metadata API,
+and those of the control plane (:mod:`sim.nodes.broker.control_plane`). The node pays for their
+work, performs their effects, passes decisions of one to the others, and keeps nothing across a
+crash but its disks.
 
 Source: ``kafka.server.BrokerServer``.
 """
@@ -25,7 +26,7 @@ from sim.log.config import RecordRules
 from sim.log.directory.manager import LoadedLog
 from sim.nodes.broker.cleaners import LogCleaner
 from sim.nodes.broker.control_plane import Control, LogDirFailureHandler, MetadataPublisher
-from sim.nodes.broker.coordinators import Codec, CoordinatorShell, InternalAppends
+from sim.nodes.broker.coordinators import Codec, CoordinatorStorage, InternalAppends
 from sim.nodes.broker.directory_moves import DirectoryMoves
 from sim.nodes.broker.future_storage import FutureStorage
 from sim.nodes.broker.heap import HeapWatch
@@ -51,7 +52,7 @@ from sim.nodes.storage.log_settings import record_rules
 from sim.protocol import effects as fx
 from sim.protocol.broker import lifecycle as life
 from sim.protocol.broker.metadata_api import MetadataApi
-from sim.protocol.broker.replication.events import LeadershipApplied, Stopping
+from sim.protocol.broker.replication.events import LeadershipApplied, ShutdownBegun
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.broker.share.effects import ShareSessionOpened
 from sim.protocol.broker.share.manager import SHARE_REQUESTS
@@ -112,8 +113,8 @@ class BrokerNode(ServerNode):
         if settings.codecs:
             self.codec_costs = ProduceCosts(self._record_rules)
         self._arrivals: list[tuple[TopicPartition, int]] = []
-        """Moves between log directories that were completed, in all lives: replica, directory."""
-        self._coordinators: dict[str, CoordinatorShell] = {}
+        """Completed moves between log directories, of all incarnations: replica, directory."""
+        self._coordinators: dict[str, CoordinatorStorage] = {}
         self.image = MetadataImage()
         self._known = self.image
         self._ends: dict[TopicPartition, Offset] = {}
@@ -130,7 +131,7 @@ class BrokerNode(ServerNode):
             TruncationForbidden: self._halt_for,
             Halt: self._halt_for,
             life.RegistrationFailed: self._halt_for,
-            life.DirectoryFailureUntold: self._halt_for,
+            life.DirectoryFailureUnacknowledged: self._halt_for,
             life.ShutDownGranted: self.stop,
             ShutDownGranted: self.stop,
             Preempt: self._preempt,
@@ -139,7 +140,7 @@ class BrokerNode(ServerNode):
         self.performers |= self.control.performers
 
     def make_control(self) -> Control:
-        """Its part of the control plane, for all its processes."""
+        """Control plane of all processes of this broker."""
         zookeeper = self.settings.zookeeper
         if zookeeper is not None:
             return ZkControl(self, self.node_id, self.cpu, zookeeper)
@@ -148,8 +149,8 @@ class BrokerNode(ServerNode):
     # -- life -------------------------------------------------------------------------------------
 
     def boot(self) -> None:
-        """Open the disks, build the machines, and begin to register while logs are recovered."""
-        # Logs are loaded with the settings that the metadata had: they are known before it is read.
+        """Opens the disks, creates the machines, and begins to register during log recovery."""
+        # Logs are loaded with the topic configs that the metadata had, before it is read again.
         self._known = self.image if self.image.offset else self._known
         self.image = MetadataImage()
         self.control.published = False
@@ -215,7 +216,7 @@ class BrokerNode(ServerNode):
             self.throttling = Throttling(self.node_id, self.cpu, quotas, self.trace)
 
     def _make_replicas(self) -> Replicas:
-        """The data plane, and what looks after its logs."""
+        """The replica manager, and the parts that serve its logs."""
         settings, storage, cpu = self.settings, self.storage, self.cpu
         watermarks = storage.manager.read_high_watermarks()
         futures = FutureStorage(storage, self._arrived)
@@ -249,7 +250,7 @@ class BrokerNode(ServerNode):
         appends = InternalAppends(self.replicas)
         self.performers |= appends.performers
         self._coordinators = {
-            topic: CoordinatorShell(self, self.storage, self.cpu, appends, port, topic, codec)
+            topic: CoordinatorStorage(self, self.storage, self.cpu, appends, port, topic, codec)
             for topic, port, codec in (
                 (OFFSETS_TOPIC, self._groups, _OFFSETS),
                 (TRANSACTIONS_TOPIC, self.transactions.port, _TRANSACTIONS),
@@ -264,8 +265,8 @@ class BrokerNode(ServerNode):
         self.route(replicas, DeleteRecordsRequest, WriteTxnMarkersRequest)
         self.route(replicas, AlterReplicaLogDirsRequest)
         if self.settings.raft is not None:
-            # They come by a port of their own, which is open before that of clients: Redpanda
-            # v25.1 ``redpanda/application.cc`` starts ``rpc_server`` first and Kafka's API last.
+            # They arrive on a port of their own, which opens before that of clients: Redpanda v25.1
+            # ``redpanda/application.cc`` starts ``rpc_server`` first and Kafka's API last.
             self.route(replicas, *RAFT_REQUESTS)
             self.served_before += RAFT_REQUESTS
         self.route(self._groups, *GROUP_REQUESTS)
@@ -277,7 +278,7 @@ class BrokerNode(ServerNode):
         )
 
     def _life(self, loaded: tuple[LoadedLog, ...]) -> Task:
-        """The process itself: start, recover the logs, then keep the checkpoints."""
+        """The process's main task: start, recover the logs, then keep the checkpoints."""
         settings, storage, replicas = self.settings, self.storage, self.replicas
         publisher = MetadataPublisher(
             self, self.image, replicas, self.logs, self.moves, self.transactions, self.metadata_api
@@ -296,9 +297,9 @@ class BrokerNode(ServerNode):
         yield from self.logs.keep()
 
     def storage_failed(self, failure: StorageFailed) -> None:
-        """A disk refused: its log directory goes offline; without a directory, the broker ends.
+        """Takes a failed log directory offline; without a directory left, the broker ends.
 
-        So it does where a damaged record of the metadata log is met (``FaultHandler``).
+        It also ends on a damaged record of the metadata log (``FaultHandler``).
         """
         number = self.storage.failing(failure)
         if number is not None:
@@ -306,8 +307,8 @@ class BrokerNode(ServerNode):
         elif isinstance(failure, CorruptRecord) or not self.storage.manager.offline:
             self.halt(str(failure))
 
-    def tell_unrecovered(self, scratch: Path) -> None:
-        """The run is over and the process down: tell what is missing on its disks.
+    def note_unrecovered(self, scratch: Path) -> None:
+        """Writes losses on the disks to the trace, at the end of the run, with the process down.
 
         Args:
             scratch: An empty directory.
@@ -321,15 +322,15 @@ class BrokerNode(ServerNode):
         super()._die(state)
 
     def shut_down(self) -> None:
-        """SIGTERM: hand leadership over, flush, and stop; a JVM that collects hears of it later."""
+        """SIGTERM: hands leadership over, flushes, stops; delayed while the JVM collects."""
         if self.collecting:
             self._held.append((self.shut_down, ()))
         elif self.ports:
-            self.replicas.deliver(Stopping())
+            self.replicas.deliver(ShutdownBegun())
             self.control.shut_down()
 
     def stop(self, _port: Port, _effect: object) -> None:
-        """The controller has let this broker go: flush everything, write the markers, and end."""
+        """Controlled shutdown is granted: flushes all, writes the clean-shutdown markers, ends."""
         if self._stopping:
             return
         self._stopping = True
@@ -348,7 +349,7 @@ class BrokerNode(ServerNode):
         self.call_at(self.kernel.time, self.halt, effect.reason)
 
     def _preempt(self, port: Port, effect: Preempt) -> None:
-        """A thread is interrupted; its machine goes on with the rest of the step after others."""
+        """Preempts a thread; its machine resumes the rest of the step after other events."""
         resumed = Resumed(effect.token)
         self.call_at(self.kernel.time + self._preemptions.draw(), self.deliver, port, resumed)
 
@@ -369,7 +370,7 @@ class BrokerNode(ServerNode):
             coordinator.leadership_applied(effect)
         self.shares.leadership_applied(effect)
 
-    def _coordinator_of(self, port: Port) -> CoordinatorShell:
+    def _coordinator_of(self, port: Port) -> CoordinatorStorage:
         return next(c for c in self._coordinators.values() if c.port is port)
 
     def _append_records(self, port: Port, effect: AppendRecords) -> None:
@@ -384,7 +385,7 @@ class BrokerNode(ServerNode):
             self.shares.opened(link, effect)
 
     def on_closed(self, link: Connection) -> None:
-        """A client is gone; a member of a share group gives back what it has."""
+        """A client disconnected; a member of a share group releases its acquired records."""
         super().on_closed(link)
         if self.ports:
             self.shares.closed(link)
@@ -400,7 +401,7 @@ class BrokerNode(ServerNode):
         return self.storage.disk_under(partition)
 
     def _flush(self, port: Port, effect: fx.Flush) -> Micros | None:
-        """Fsync a log; metadata is not fsynced by who only observes the quorum."""
+        """Fsyncs a log; observers of the quorum do not fsync metadata."""
         self.logs.flush(port, effect)
         return None
 
@@ -413,10 +414,10 @@ class BrokerNode(ServerNode):
             return LONG_AGO
         if len(self.host.disks) == 1:
             return self.host.disks[0].writers_wait_until()
-        return self.storage.writers_may_go_on([partition for partition, _ in request.batches])
+        return self.storage.writers_wait_until([partition for partition, _ in request.batches])
 
     def receive(self, port: Port, event: ResponseReceived) -> None:
-        """An answer to this broker: fetched records cost the fetcher their copying first."""
+        """A response to this broker: fetched records cost the fetcher their copying first."""
         response = event.response
         if type(response) is FetchResponse and response.results:
             delay = self.cpu.handler_request_us + self.cpu.copy_us(response.size_bytes)
@@ -427,17 +428,17 @@ class BrokerNode(ServerNode):
     def _fetched(self, port: Port, event: ResponseReceived) -> None:
         response = event.response
         assert type(response) is FetchResponse
-        until = self.storage.writers_may_go_on([r.partition for r in response.results])
+        until = self.storage.writers_wait_until([r.partition for r in response.results])
         now = self.kernel.time
         if until > now:
             self.call_at(min(until, now + 10_000), self._fetched, port, event)
         else:
             self.deliver(port, event)
 
-    # -- what others may ask ----------------------------------------------------------------------
+    # -- views -------------------------------------------------------------------------------------
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
-        """A replica's high watermark; -1 if it is not here."""
+        """A replica's high watermark; -1 if it is not on this broker."""
         return self.replicas.high_watermark(partition) if self.ports else -1
 
     def committed_range(self, partition: TopicPartition) -> tuple[Offset, Offset] | None:
@@ -445,15 +446,15 @@ class BrokerNode(ServerNode):
         return self.replicas.committed_range(partition) if self.ports else None
 
     def last_stable_offset(self, partition: TopicPartition) -> Offset:
-        """A replica's last stable offset; -1 if it is not here."""
+        """A replica's last stable offset; -1 if it is not on this broker."""
         return self.replicas.last_stable_offset(partition) if self.ports else -1
 
     def arrivals(self, partition: TopicPartition, directory: int) -> int:
-        """How often a replica has arrived in a log directory so far, in all lives."""
+        """Number of times a replica was moved into a log directory, over all incarnations."""
         return self._arrivals.count((partition, directory))
 
     def share_start(self, group: str, partition: TopicPartition) -> Offset:
-        """Where a group's share partition begins; -1 if it is not here."""
+        """Start offset of a group's share partition; -1 if it is not on this broker."""
         return self.shares.start_offset(group, partition) if self.ports else -1
 
     def damage_replica(self, way: str, partition: TopicPartition, stream: str) -> bool:

@@ -1,9 +1,9 @@
-"""What a partition's Raft group writes of its members: control records, and the vote file.
+"""Records and vote file in which a partition's Raft group stores its members.
 
 The record that opens a term is Kafka's LeaderChange, with the voters; where there are old voters or
-learners as well, and at each change within a term, Kafka's VotersRecord says them: once for the
-voters, and after that for the old ones and the learners. The vote file is Kafka's, too, and names
-the members that are settled.
+learners as well, and at each change within a term, Kafka's VotersRecord holds them: one for the
+voters, and a second for the old ones and the learners. The vote file is Kafka's, too, and holds the
+committed members.
 
 Source: Redpanda v25.1 ``raft/configuration_manager.cc`` (its own records, and its key-value store).
 """
@@ -16,7 +16,7 @@ from sim.ids import NO_LEADER, NodeId, Offset, TopicPartition
 from sim.log.partition.log import PartitionLog
 from sim.log.store.files import FileStore
 from sim.nodes.storage.metadata_log import NO_DIRECTORY, read_quorum_state, write_quorum_state
-from sim.protocol.broker.raft_storage import Membership, RaftVote, Settled
+from sim.protocol.broker.raft_storage import CommittedMembership, Membership, RaftVote
 from sim.protocol.kraft.types import QuorumState
 from sim.protocol.metadata.records import (
     LeaderChangeMessage,
@@ -26,7 +26,7 @@ from sim.protocol.metadata.records import (
 )
 from sim.protocol.ports import Batch
 from sim.protocol.raft_groups.membership import Nodes
-from sim.protocol.raft_groups.types import RaftMemory
+from sim.protocol.raft_groups.types import PersistedState
 from sim.records.metadata import build_metadata_batch, records_of
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import RecordBatch
@@ -45,11 +45,11 @@ class GroupRecords:
         return _batch((change, *more), now_ms)
 
     def configuration(self, membership: Membership, now_ms: int) -> Batch:
-        """The batch that changes who is a member."""
+        """The batch of a membership change."""
         return _batch(_voters_records(membership), now_ms)
 
     def membership_of(self, batch: Batch) -> Membership | None:
-        """What a batch says of members; ``None`` for the markers of transactions."""
+        """Membership in a batch; ``None`` for markers of transactions."""
         return _membership(cast("RecordBatch", batch))
 
 
@@ -78,11 +78,12 @@ def _membership(batch: RecordBatch) -> Membership | None:
     return Membership(voters) if voters else None
 
 
-def read_memory(store: FileStore, log: PartitionLog) -> RaftMemory:
-    """What a member has written down of itself.
+def read_persisted(store: FileStore, log: PartitionLog) -> PersistedState:
+    """State that a member has persisted.
 
-    Of the log, the part since the last term began is read, or since the settled membership: that
-    of every earlier term was committed, or does not count, once the term's first record was there.
+    Of the log, it reads the part since the last term began, or since the committed membership:
+    configurations of earlier terms were committed, or do not count, once the term's first record
+    was appended.
 
     Raises:
         DiskFailed: If the disk has failed.
@@ -90,27 +91,27 @@ def read_memory(store: FileStore, log: PartitionLog) -> RaftMemory:
     name = _file(log.partition)
     state = read_quorum_state(store, name)
     data = store.read_whole(name)
-    settled = Settled(-1, Membership())
+    settled = CommittedMembership(-1, Membership())
     if data is not None:
         fields: dict[str, object] = json.loads(data)
         nodes = [_read(cast("list[dict[str, int]] | None", fields.get(key))) for key in _KEYS]
-        settled = Settled(cast("int", fields["appliedOffset"]), Membership(*nodes))
+        settled = CommittedMembership(cast("int", fields["appliedOffset"]), Membership(*nodes))
     epochs = log.epochs
     known = settled.offset + 1 if settled.membership.voters else 0
     start = max(known, epochs[-1][1] if epochs else 0, log.log_start_offset)
     later = tuple(_members_since(log, start)) if start < log.log_end_offset else ()
-    return RaftMemory(RaftVote(state.epoch, state.voted_for), settled, later)
+    return PersistedState(RaftVote(state.epoch, state.voted_for), settled, later)
 
 
-def _members_since(log: PartitionLog, start: Offset) -> Iterator[Settled]:
-    """What the log says of members from the offset on, as far as it can be read."""
+def _members_since(log: PartitionLog, start: Offset) -> Iterator[CommittedMembership]:
+    """Configurations in the log from the offset on, up to the first damage."""
     try:
         for batch in log.batches(start):
             found = _membership(batch) if batch.is_control else None
             if found is not None and batch.base_offset >= start:
-                yield Settled(batch.base_offset, found)
+                yield CommittedMembership(batch.base_offset, found)
     except MalformedBytes:
-        # Damage on the platter, which readers will meet as well: what lies behind it is lost.
+        # Damage on the platter, which readers will meet as well: later records are lost.
         return
 
 
@@ -121,10 +122,10 @@ def _read(listed: list[dict[str, int]] | None) -> Nodes:
     return tuple(voter["voterId"] for voter in listed or ())
 
 
-def write_memory(
-    store: FileStore, partition: TopicPartition, vote: RaftVote, settled: Settled
+def write_persisted(
+    store: FileStore, partition: TopicPartition, vote: RaftVote, settled: CommittedMembership
 ) -> None:
-    """Replace the vote file, durably.
+    """Replaces the vote file, durably.
 
     Raises:
         DiskFailed: If the disk has failed or is full.
@@ -139,7 +140,7 @@ def write_memory(
 
 
 _FIRST: Offset = 0
-"""Where a group's first record is, which says what the partition was created with."""
+"""Offset of a group's first record, which holds the members that the partition was created with."""
 
 
 def _file(partition: TopicPartition) -> str:

@@ -1,6 +1,6 @@
-"""What faults do to one replica on a broker's disks: between two lives of its process.
+"""Faults of one replica's files on a broker's disks, applied while its process is down.
 
-The damage is found out at the restart that follows at once, which is when Kafka would notice it.
+The process is restarted at once, which is when Kafka would notice the damage.
 """
 
 from collections.abc import Callable
@@ -19,16 +19,16 @@ WAYS: Final[dict[str, _Work]] = {
     "flip a bit": damage.flip_a_bit,
     "tear": damage.tear_a_write,
 }
-"""What is done to the files; ``overwrite``, a misdirected write, leaves a row in the trace, too."""
+"""Damage by its name; ``overwrite``, a misdirected write, leaves a row in the trace, too."""
 
 
 def damage_replica(server: ServerNode, way: str, partition: TopicPartition, stream: str) -> bool:
-    """Kill the process if it runs, damage one replica's files, and start it again.
+    """Kills the process if it runs, damages one replica's files, and starts it again.
 
     ``stream`` is the first part of the name of the stream that chance comes from.
 
     Returns:
-        Whether there was anything to damage on a disk that can be read.
+        True if there was a file to damage on a disk that can be read.
     """
     unit = server.streams.named(f"{stream}/{server.name}/{partition}").unit
     was_running = server.running
@@ -47,7 +47,7 @@ def damage_replica(server: ServerNode, way: str, partition: TopicPartition, stre
 def _misdirect(
     server: ServerNode, store: FileStore, partition: TopicPartition, unit: Callable[[], float]
 ) -> bool:
-    """Overwrite a page, and say so in the trace: a recovery may take what lies there for ours."""
+    """Overwrites a page, and adds a row: recovery may take records found there for this log's."""
     found = damage.misdirect_a_write(store, partition, unit)
     if found is None:
         return False

@@ -1,4 +1,4 @@
-"""The replicas of one broker process, as its other parts see them.
+"""The replicas of one broker process, as used by its other parts.
 
 Source: ``kafka.server.ReplicaManager``, as ``LogManager`` and ``KafkaApis`` use it.
 """
@@ -10,7 +10,7 @@ from sim.protocol.broker.replication.replica_manager import ReplicaManager
 
 
 class Replicas:
-    """The replica manager's machine in a process.
+    """The replica manager of a process.
 
     Args:
         process: The broker.
@@ -23,13 +23,13 @@ class Replicas:
         self._process = process
 
     def deliver(self, event: ReplicaManagerEvent) -> None:
-        """Let the machine decide upon an event."""
+        """Lets the machine handle an event."""
         self._process.deliver(self.port, event)
 
     # -- offsets ----------------------------------------------------------------------------------
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
-        """A replica's high watermark; -1 if it is not here."""
+        """A replica's high watermark; -1 if it is not on this broker."""
         replica = self.manager.replicas.get(partition)
         return replica.high_watermark if replica is not None else -1
 
@@ -46,7 +46,7 @@ class Replicas:
         return replica.log.log_start_offset, replica.high_watermark
 
     def last_stable_offset(self, partition: TopicPartition) -> Offset:
-        """A replica's last stable offset; -1 if it is not here."""
+        """A replica's last stable offset; -1 if it is not on this broker."""
         replica = self.manager.replicas.get(partition)
         if replica is None:
             return -1
@@ -55,17 +55,17 @@ class Replicas:
     # -- checkpointed high watermarks -------------------------------------------------------------
 
     def high_watermarks(self) -> dict[TopicPartition, Offset]:
-        """What the checkpoints of high watermarks are to hold of the logs that count."""
+        """High watermarks for the checkpoints of current logs."""
         return self.manager.high_watermarks()
 
     def future_watermarks(self) -> dict[TopicPartition, Offset]:
-        """What they are to hold of future logs."""
+        """High watermarks for the checkpoints of future logs."""
         return self.manager.moves.high_watermarks()
 
     def note_high_watermark(self, partition: TopicPartition, watermark: Offset) -> None:
-        """The high watermark of a log that has taken the place of another one."""
+        """Stores the high watermark of a log that has replaced another one."""
         self.manager.note_high_watermark(partition, watermark)
 
     def forget_high_watermark(self, partition: TopicPartition) -> None:
-        """A log is not this broker's any more."""
+        """Drops the high watermark of a log that is no longer on this broker."""
         self.manager.forget_high_watermark(partition)

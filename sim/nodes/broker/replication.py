@@ -1,4 +1,4 @@
-"""How a broker's partitions are replicated: Kafka's way, or as Raft groups; and the groups' disks.
+"""Replica managers of both kinds, Kafka's replication and Raft groups, and the groups' disks.
 
 Source: ``kafka.server.ReplicaManager``; Redpanda v25.1 ``raft/consensus.cc``.
 """
@@ -8,7 +8,7 @@ from typing import cast
 
 from sim.ids import Offset, TopicPartition
 from sim.nodes.broker.future_storage import FutureStorage
-from sim.nodes.broker.raft_group_records import GroupRecords, read_memory, write_memory
+from sim.nodes.broker.raft_group_records import GroupRecords, read_persisted, write_persisted
 from sim.nodes.process.dispatcher import TRY_AGAIN, TRY_AGAIN_US, Dispatcher, Performer
 from sim.nodes.process.port import Port
 from sim.nodes.storage.log_dirs import Storage
@@ -18,7 +18,7 @@ from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.ports import ReplicaLog
 from sim.protocol.quotas.client import ClientQuotas
 from sim.protocol.raft_groups.manager import RaftReplicaManager
-from sim.protocol.raft_groups.types import RaftConfig, RaftMemory
+from sim.protocol.raft_groups.types import PersistedState, RaftConfig
 from sim.substrate.disk import Disk
 from sim.units import Micros
 
@@ -32,16 +32,16 @@ def replica_manager_of(
     *,
     has_placement: bool,
 ) -> ReplicaManager:
-    """The machine of a data plane that replicates as Kafka does.
+    """Creates the replica manager of Kafka's replication.
 
     Args:
         storage: The logs.
         config: Settings.
         watermarks: Checkpointed high watermarks.
         futures: The log directories, as replicas are moved between them.
-        quotas: Of clients; ``None`` if there never are any.
-        has_placement: Whether the controller knows log directories; not in ZooKeeper mode, where
-            there is one, and nobody asks which it is.
+        quotas: Of clients; ``None`` if the scenario has none.
+        has_placement: True if the controller knows log directories; not in ZooKeeper mode, where
+            there is one.
     """
     placement = storage if has_placement else None
     return ReplicaManager(
@@ -54,17 +54,17 @@ def raft_manager_of(
     config: ReplicaManagerConfig,
     raft: RaftConfig,
     watermarks: dict[TopicPartition, Offset],
-    recall: Callable[[TopicPartition], RaftMemory],
+    recall: Callable[[TopicPartition], PersistedState],
     unit: Callable[[], float],
 ) -> RaftReplicaManager:
-    """The machine of a data plane whose partitions are Raft groups.
+    """Creates the replica manager whose partitions are Raft groups.
 
     Args:
         storage: The logs.
         config: Settings.
         raft: Settings of the groups.
         watermarks: Checkpointed high watermarks.
-        recall: What is remembered of a partition's elections and members.
+        recall: Reads a partition's persisted votes and members.
         unit: Draws the jitter of elections, uniform in [0, 1).
     """
     return RaftReplicaManager(
@@ -86,7 +86,7 @@ def _open_log_of(storage: Storage) -> Callable[[TopicPartition, str, dict[str, s
 
 
 class RaftDisks:
-    """What the groups of one broker process write beside their records.
+    """Persists votes and members of one broker process's groups.
 
     Args:
         process: The broker.
@@ -101,19 +101,19 @@ class RaftDisks:
             FlushRaftLog: self._flush,
         }
 
-    def recall(self, partition: TopicPartition) -> RaftMemory:
-        """What was remembered before the process started.
+    def recall(self, partition: TopicPartition) -> PersistedState:
+        """State persisted before the process started.
 
         Raises:
             DiskFailed: If the disk has failed.
         """
         storage = self._storage
         store, log = storage.disk_of(partition).store, storage.manager.get(partition)
-        assert log is not None, "a log is opened before anybody asks what lies beside it"
-        return read_memory(store, log)
+        assert log is not None, "a log is opened before its vote file is read"
+        return read_persisted(store, log)
 
     def _persist(self, port: Port, effect: PersistRaftVotes) -> Micros | None:  # noqa: ARG002
-        """Fsync votes, once for each disk; what follows waits. A failed directory has none."""
+        """Fsyncs votes, once for each disk; later effects wait. A failed directory is skipped."""
         process, storage = self._process, self._storage
         disks: dict[int, Disk] = {}
         for vote in effect.votes:
@@ -133,10 +133,10 @@ class RaftDisks:
         for partition, vote, settled in effect.votes:
             disk = self._storage.disk_under(partition)
             if disk is not None:
-                write_memory(disk.store, partition, vote, settled)
+                write_persisted(disk.store, partition, vote, settled)
 
     def _flush(self, port: Port, effect: FlushRaftLog) -> None:
-        """Fsync a log while everything else goes on: no request handler is held."""
+        """Fsyncs a log in the background: no request handler is held."""
         storage = self._storage
         if storage.manager.get(effect.partition) is None:
             return

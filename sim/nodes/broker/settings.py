@@ -1,4 +1,4 @@
-"""What a broker is configured with, in the terms of its machines."""
+"""Settings of a broker process and of its machines."""
 
 import math
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ account since each election logs its own partition (KAFKA-6116)."""
 
 @dataclass(frozen=True, slots=True)
 class UpkeepSettings:
-    """What a broker does for its logs in the background, and how often."""
+    """Settings of a broker's background tasks for its logs."""
 
     initial_delay_us: Micros = 30 * SECOND
     """``log.initial.task.delay.ms``: retention begins that long after the start."""
@@ -39,36 +39,36 @@ class UpkeepSettings:
     log_start_checkpoint_us: Micros = 60 * SECOND
     """``log.flush.start.offset.checkpoint.interval.ms``."""
     flush_check_us: Micros = NEVER
-    """``log.flush.scheduler.interval.ms``: how often logs are looked at."""
+    """``log.flush.scheduler.interval.ms``: interval of the flush scheduler."""
     cleaner_threads: int = 1
     """``log.cleaner.threads``."""
     cleaner_backoff_us: Micros = 15 * SECOND
-    """``log.cleaner.backoff.ms``: how long a cleaner sleeps that found nothing to clean."""
+    """``log.cleaner.backoff.ms``: sleep of a cleaner that found nothing to clean."""
     cleaner_bytes_per_s: float = math.inf
     """``log.cleaner.io.max.bytes.per.second``: reads and writes of all cleaners together."""
     horizon_by_segment: bool = False
-    """Whether tombstones go by the age of their segment, as before 3.1."""
+    """True if tombstones expire by the age of their segment, as before 3.1."""
     cleaning_bounded: bool = True
-    """Whether cleaners stop at the high watermark, as since 3.1 (KAFKA-13194)."""
+    """True if cleaners stop at the high watermark, as since 3.1 (KAFKA-13194)."""
     error_ends_cleaner: bool = False
-    """Whether a cleaner ends that cannot read a segment, as before 2.1 (KIP-346)."""
+    """True if an unreadable segment ends the cleaner, as before 2.1 (KIP-346)."""
     retention_bounded: bool = True
-    """Whether retention stops at the high watermark, as since 1.0 (KAFKA-5634)."""
+    """True if retention stops at the high watermark, as since 1.0 (KAFKA-5634)."""
     dedupe_bytes: Bytes = 128 * MIB
     """``log.cleaner.dedupe.buffer.size``: the offset maps of all cleaners together."""
     load_factor: float = 0.9
-    """``log.cleaner.io.buffer.load.factor``: how full an offset map may be."""
+    """``log.cleaner.io.buffer.load.factor``: fill limit of an offset map."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZkBrokerSettings:
-    """What a broker of ZooKeeper mode has instead of the settings of KRaft."""
+    """Settings of a broker in ZooKeeper mode, instead of those of KRaft."""
 
     servers: tuple[NodeId, ...]
     """``zookeeper.connect``."""
     broker: ZkBrokerConfig
     answer_us: Micros = 140
-    """The controller's work for one answer of ZooKeeper: 14 s for 100,000 partitions with reads
+    """The controller's work for one response of ZooKeeper: 14 s for 100,000 partitions with reads
     that overlap (Jun Rao, "Apache Kafka Supports 200K Partitions Per Cluster", 2018)."""
     metadata_us: Micros = 2
     """Work for one partition of an UpdateMetadata request; a modelling choice."""
@@ -83,7 +83,7 @@ class BrokerSettings:
     voters: tuple[NodeId, ...]
     """``controller.quorum.voters``; of a dynamic quorum ``controller.quorum.bootstrap.servers``."""
     dynamic_quorum: bool = False
-    """Whether the voters are those of the metadata log (KIP-853)."""
+    """True if the voters are those of the metadata log (KIP-853)."""
     replica: ReplicaManagerConfig = field(default_factory=ReplicaManagerConfig)
     raft: RaftConfig | None = None
     """Of the partitions' Raft groups; ``None``: Kafka's own replication."""
@@ -103,20 +103,20 @@ class BrokerSettings:
     recovery_point_checkpoint_us: Micros = 60 * SECOND
     """``log.flush.offset.checkpoint.interval.ms``."""
     file_delete_delay_us: Micros = 60 * SECOND
-    """``log.segment.delete.delay.ms``: how long a deleted log's files stay."""
+    """``log.segment.delete.delay.ms``: time that a deleted log's files stay."""
     recovery_threads: int = 2
     """``num.recovery.threads.per.data.dir``."""
     client_quotas: ClientQuotaConfig | None = None
-    """``None``: there never are any quotas of clients."""
+    """``None``: the scenario has no client quotas."""
     connections: ConnectionQuotaConfig | None = None
-    """``None``: nothing ever limits connections."""
+    """``None``: the scenario has no connection quotas."""
     codecs: bool = False
-    """Whether batches may be compressed, by producers or for a topic: then handlers pay for it."""
+    """True if batches may be compressed, by producers or for a topic: handlers pay for it then."""
     heap: HeapSpec | None = None
-    """``None``: memory has no end."""
+    """``None``: unlimited memory."""
 
     def observer(self, directory: str) -> DynamicMember | None:
-        """What a broker with that metadata directory is to a dynamic quorum."""
+        """Identity of a broker with that metadata directory in a dynamic quorum."""
         if not self.dynamic_quorum:
             return None
         return DynamicMember(directory, self.voters, always_flushes=False)

@@ -1,7 +1,7 @@
 """A broker's part in share groups: its share partitions, and its share coordinator.
 
-The share partitions hear from the data plane who leads what and how far it is committed, and from
-the broker's connections when a member is gone.
+The share partitions follow the replica manager's leaderships and high watermarks, and disconnects
+of members.
 
 Source: ``BrokerServer``, ``ShareSessionCache.ConnectionDisconnectListener`` (4.1).
 """
@@ -22,14 +22,14 @@ from sim.substrate.network import Connection
 
 
 class BrokerShares:
-    """What one broker process does for share groups; each start of the process has its own.
+    """Share groups in one broker process; each start of the process has its own.
 
     Args:
         process: The broker.
         node_id: Its id.
         shares: Settings of share partitions.
         coordinator: Settings of the share coordinator.
-        replicas: What it leads.
+        replicas: Its replicas.
         image: The metadata that it has applied.
     """
 
@@ -50,11 +50,11 @@ class BrokerShares:
             "share-coordinator", ShareCoordinator(node_id, coordinator, image)
         )
         self._members: dict[Connection, tuple[str, str]] = {}
-        """Group and member id by the connection that the member fetches on."""
+        """Group and member id by the connection of the member's fetches."""
         self.performers: dict[type, Performer] = {HighWatermarkMoved: self._moved}
 
     def leadership_applied(self, effect: LeadershipApplied) -> None:
-        """The broker began or ceased to lead a partition."""
+        """The broker became or ceased to be leader of a partition."""
         self._process.deliver(self.port, effect)
 
     def opened(self, link: Connection, effect: ShareSessionOpened) -> None:
@@ -62,17 +62,17 @@ class BrokerShares:
         self._members[link] = effect.group, effect.member_id
 
     def closed(self, link: Connection) -> None:
-        """A connection is over: whoever fetched on it is gone."""
+        """A connection is closed: its member has left."""
         member = self._members.pop(link, None)
         if member is not None:
-            self._process.call_at(self._process.kernel.time, self._gone, *member)
+            self._process.call_at(self._process.kernel.time, self._member_left, *member)
 
     def start_offset(self, group: str, partition: TopicPartition) -> Offset:
-        """Where the share partition begins; -1 if it is not loaded here."""
+        """Start offset of the share partition; -1 if it is not loaded here."""
         share = self.machine.share(group, partition)
         return -1 if share is None else share.start_offset
 
-    def _gone(self, group: str, member_id: str) -> None:
+    def _member_left(self, group: str, member_id: str) -> None:
         self._process.deliver(self.port, ShareConnectionClosed(group, member_id))
 
     def _moved(self, _port: Port, effect: HighWatermarkMoved) -> None:

@@ -1,6 +1,6 @@
-"""Flushes by time: every so often, each log whose last flush lies ``flush.ms`` back is fsynced.
+"""Flushes by time: fsyncs each log whose last flush is ``flush.ms`` ago.
 
-Nothing is looked at unless ``log.flush.scheduler.interval.ms`` is set: ``flush.ms`` alone flushes
+Nothing is flushed unless ``log.flush.scheduler.interval.ms`` is set: ``flush.ms`` alone flushes
 nothing, as in Kafka. One thread of the process does it, one log after the other, so a slow disk
 makes the next log wait; requests do not wait for that thread, but queue behind it at the disk.
 
@@ -23,7 +23,7 @@ class TimedFlushes:
     Args:
         process: The broker.
         storage: Its logs.
-        upkeep: When it looks for logs to flush.
+        upkeep: Interval of the scheduler.
     """
 
     def __init__(self, process: Process, storage: Storage, upkeep: UpkeepSettings) -> None:
@@ -43,9 +43,9 @@ class TimedFlushes:
                     yield from self._flush(log)
 
     def _is_due(self, log: PartitionLog) -> bool:
-        """Whether the log is open, and its last flush far enough back."""
+        """True if the log is open, and its last flush long enough ago."""
         process, storage, partition = self._process, self._storage, log.partition
-        if process.still or partition == METADATA_PARTITION:
+        if process.frozen or partition == METADATA_PARTITION:
             return False
         if storage.manager.get(partition) != log:
             return False

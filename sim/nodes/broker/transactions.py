@@ -1,8 +1,8 @@
-"""A broker's transaction coordinator, and how it is joined to the other minds of the process.
+"""A broker's transaction coordinator, and its connections to the other machines of the process.
 
-Producer ids come from the metadata API, which has the controller's blocks; an InitProducerId with
-a transactional id comes by way of it, too. Markers that end transactions in the offsets topic go to
-the group coordinator.
+Producer ids come from the metadata API, which has the controller's blocks and routes InitProducerId
+with a transactional id here. Markers that end transactions in the offsets topic are passed to the
+group coordinator.
 
 Source: ``BrokerServer``, ``KafkaApis.handleInitProducerIdRequest``.
 """
@@ -14,14 +14,14 @@ from sim.protocol.coordinator.group.records import TransactionEnded
 from sim.protocol.coordinator.transaction.coordinator import TransactionCoordinator
 from sim.protocol.coordinator.transaction.records import (
     MetadataPublished,
-    ProducerIdGiven,
-    ProducerIdWanted,
+    ProducerIdAllocated,
+    ProducerIdRequested,
 )
 from sim.protocol.metadata.image import MetadataImage
 
 
 class BrokerTransactions:
-    """The transactional part of one broker process; each start of the process has its own.
+    """Transactions in one broker process; each start of the process has its own.
 
     Args:
         process: The broker.
@@ -38,20 +38,20 @@ class BrokerTransactions:
         self._groups = groups
         self.port = process.add_machine("transactions", machine)
         self.performers: dict[type, Performer] = {
-            ProducerIdWanted: self._id_wanted,
-            ProducerIdGiven: self._id_given,
+            ProducerIdRequested: self._id_requested,
+            ProducerIdAllocated: self._id_allocated,
             TransactionalInit: self._init,
             TransactionEnded: self._ended,
         }
 
     def published(self, image: MetadataImage) -> None:
-        """The broker's image has moved on."""
+        """Applies a new metadata image."""
         self._process.deliver(self.port, MetadataPublished(image))
 
-    def _id_wanted(self, _port: Port, effect: ProducerIdWanted) -> None:
+    def _id_requested(self, _port: Port, effect: ProducerIdRequested) -> None:
         self._process.deliver(self._metadata_api, effect)
 
-    def _id_given(self, _port: Port, effect: ProducerIdGiven) -> None:
+    def _id_allocated(self, _port: Port, effect: ProducerIdAllocated) -> None:
         self._process.deliver(self.port, effect)
 
     def _init(self, _port: Port, effect: TransactionalInit) -> None:

@@ -1,6 +1,6 @@
-"""What goes on in a broker's logs in the background: retention, and unlinking what was removed.
+"""Background tasks of a broker's logs: retention, and unlinking of removed files.
 
-Compacted topics are left to the cleaners, which remove what lies below their log starts, too.
+Compacted topics are left to the cleaners, which also remove segments below their log starts.
 
 Source: ``LogManager.cleanupLogs``, ``LogManager.startupWithConfigOverrides``.
 """
@@ -27,9 +27,9 @@ class LogUpkeep:
     Args:
         process: The broker.
         storage: Its logs.
-        replicas: Those that the logs belong to.
-        settings: What is done, and how often.
-        expiry_check_us: How often producers are looked for that have expired.
+        replicas: Its replicas.
+        settings: Tasks and their intervals.
+        expiry_check_us: Interval of the check for expired producers.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class LogUpkeep:
             self._shorten_future(log)
 
     def _expire_producers(self) -> None:
-        """Forget producers that were silent for ``producer.id.expiration.ms``.
+        """Evicts producers idle for ``producer.id.expiration.ms``.
 
         Source: ``UnifiedLog.removeExpiredProducers``, which each log schedules for itself.
         """
@@ -80,7 +80,7 @@ class LogUpkeep:
             log.expire_producers(now_ms)
 
     def _shorten_future(self, log: PartitionLog) -> None:
-        """Retention of a log on its way; the one in use tells what is gone."""
+        """Retention of a future log; the rows of deletions are written for the current one."""
         watermark = self._replicas.future_watermark(log.partition)
         if watermark is None or log.config.compact:
             return
@@ -92,7 +92,7 @@ class LogUpkeep:
             self.unlink_later(log, removal.doomed)
 
     def remove_old_segments(self, log: PartitionLog) -> None:
-        """Retention of one log; its replica hears where the log starts now.
+        """Retention of one log; its replica gets the new log start.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -102,7 +102,7 @@ class LogUpkeep:
         try:
             removal = self._remove(log, watermark)
         except MalformedBytes:
-            return  # how old a damaged segment is cannot be told; recovery will find it
+            return  # the age of a damaged segment is unknown; recovery will find it
         for before, after, reason in removal.moves:
             self._replicas.deliver(LogStartMoved(partition, before, after, reason))
         if removal.doomed:
@@ -114,7 +114,7 @@ class LogUpkeep:
         return delete_old_segments(log, high_watermark, now_ms, is_bounded=is_bounded)
 
     def unlink_later(self, log: PartitionLog, names: Sequence[str]) -> None:
-        """Renamed files are unlinked ``file.delete.delay.ms`` later, if the process still runs."""
+        """Unlinks renamed files ``file.delete.delay.ms`` later, if the process still runs."""
         process = self._process
         delay = log.config.file_delete_delay_ms * MS
         process.call_at(process.kernel.time + delay, self._unlink, log, names)

@@ -1,7 +1,7 @@
-"""How a broker is governed in ZooKeeper mode: a session, and requests of the controller.
+"""Control plane of a broker in ZooKeeper mode: a session, and requests of the controller.
 
-The broker's machine decides; here its images are fed at their cost, and what it says goes to the
-other minds of the process. The controller lives in one of these machines.
+The broker's machine decides; this part applies metadata at its cost, and passes effects to the
+other machines of the process. The controller runs in one of the brokers.
 
 Approximate: the session begins when the logs are loaded; it ends when the controlled shutdown is
 granted, before the logs are flushed.
@@ -22,7 +22,7 @@ from sim.nodes.storage.log_dirs import Storage
 from sim.protocol.broker.replication.events import (
     ControllerChanged,
     FetchingStopped,
-    IsrWritesWanted,
+    IsrWritesRequested,
     MetadataApplied,
     RegisteredWithEpoch,
 )
@@ -34,7 +34,7 @@ from sim.protocol.zk_mode.broker_types import (
     ZK_BROKER_REQUESTS,
     IsrWritesDone,
     LeaderAndIsrApplied,
-    MetadataTold,
+    MetadataUpdated,
     Registered,
     ReplicasStopped,
     ShutdownRequested,
@@ -49,7 +49,7 @@ from sim.protocol.zk_mode.images import ZkImages
 from sim.trace.rows.cluster import Controllers
 from sim.units import LONG_AGO, Micros
 
-Told = TypeVar("Told")
+RequestEffect = TypeVar("RequestEffect")
 
 
 class ZkControl(Control):
@@ -58,7 +58,7 @@ class ZkControl(Control):
     Args:
         process: The broker.
         node_id: Its id.
-        cpu: What metadata costs.
+        cpu: Costs of metadata.
         settings: Of ZooKeeper mode.
     """
 
@@ -79,9 +79,9 @@ class ZkControl(Control):
         self.performers = {
             Registered: self._registered,
             LeaderAndIsrApplied: self._lead_or_follow,
-            MetadataTold: self._update_metadata,
+            MetadataUpdated: self._update_metadata,
             ReplicasStopped: self._stop_replicas,
-            IsrWritesWanted: self._write_isr,
+            IsrWritesRequested: self._write_isr,
             IsrWritesDone: self._isr_written,
             ControllerElected: self._elected,
             ControllerLoaded: self._loaded,
@@ -95,7 +95,7 @@ class ZkControl(Control):
         self._free_at: Micros = LONG_AGO
         self._thread_free_at: Micros = LONG_AGO
 
-    # -- what others may ask ----------------------------------------------------------------------
+    # -- views -------------------------------------------------------------------------------------
 
     @property
     def broker_epoch(self) -> BrokerEpoch:
@@ -113,12 +113,12 @@ class ZkControl(Control):
     # -- life -------------------------------------------------------------------------------------
 
     def open(self, storage: Storage, image: MetadataImage) -> None:  # noqa: ARG002 - the interface
-        """There is nothing on the disks beside the logs."""
+        """Nothing to open: only logs are on the disks."""
         self._forget()
         self._image = image
 
     def build(self) -> dict[Port, tuple[type[Request], ...]]:
-        """Make the machine of this process; returns the requests that it answers."""
+        """Creates the machine of this process; returns the requests that it answers."""
         process, settings = self._process, self._settings
         unit = process.streams.named(f"controller/{process.name}").unit
         machine = self._machine = ZkBroker(self._node_id, settings.servers, settings.broker, unit)
@@ -127,30 +127,30 @@ class ZkControl(Control):
         return {self._port: ZK_BROKER_REQUESTS}
 
     def observe(self, publisher: MetadataPublisher) -> None:
-        """Nothing is known before the controller says it."""
+        """Nothing to follow: metadata comes with the controller's requests."""
         self._publisher = publisher
 
     def begin(self) -> None:
-        """The session begins when the logs are loaded."""
+        """Nothing to do: the session begins when the logs are loaded."""
 
     def recovered(self) -> None:
-        """Begin a session, register, stand for controller."""
+        """Begins a session, registers, and tries to become controller."""
         machine = self._machine
         assert machine is not None, "it was built"
         self._process.perform(self._port, machine.begin(self._process.now()))
 
     def directories_failed(self) -> None:
         """Scenarios of ZooKeeper mode have one log directory: a process without it ends."""
-        raise AssertionError("the last log directory has failed, and the broker goes on")
+        raise AssertionError("the last log directory has failed, and the broker still runs")
 
     def shut_down(self) -> None:
-        """Ask the controller to take the partitions away."""
+        """Asks the controller for a controlled shutdown."""
         self._process.deliver(self._port, ShutdownRequested())
 
     def receive(self, port: Port, event: ResponseReceived) -> bool:
-        """Take an answer of ZooKeeper in, in order, when the controller's thread comes to it.
+        """Handles a response of ZooKeeper, in order, when the controller's thread comes to it.
 
-        Returns false for every other answer, which is not this control plane's to pay for.
+        Returns false for every other response, which is not this control plane's to pay for.
         """
         if port is not self._port or event.sender < FIRST_ZOOKEEPER_ID:
             return False
@@ -168,14 +168,16 @@ class ZkControl(Control):
         publisher.controller_known(self._controller, self.broker_epoch)
         publisher.open_port()
 
-    # -- what the controller says -----------------------------------------------------------------
+    # -- requests of the controller ----------------------------------------------------------------
 
     def _lead_or_follow(self, _port: Port, effect: LeaderAndIsrApplied) -> Micros:
-        """Roles change one after the other; the answer waits for them."""
+        """Roles change one after the other; the response waits for them."""
         each = self._cpu.metadata_partition_us
         return self._after(each * len(effect.entries), self._apply, effect)
 
-    def _after(self, cost: Micros, then: Callable[[Told], None], effect: Told) -> Micros:
+    def _after(
+        self, cost: Micros, then: Callable[[RequestEffect], None], effect: RequestEffect
+    ) -> Micros:
         process = self._process
         self._free_at = max(self._free_at, process.kernel.time) + cost
         process.call_at(self._free_at, then, effect)
@@ -187,11 +189,11 @@ class ZkControl(Control):
         applied = MetadataApplied(self._images.replicas, changed, breaks_off=effect.breaks_off)
         self._publisher.replicas.deliver(applied)
 
-    def _update_metadata(self, _port: Port, effect: MetadataTold) -> Micros:
+    def _update_metadata(self, _port: Port, effect: MetadataUpdated) -> Micros:
         cost = self._settings.metadata_us * len(effect.request.partitions)
         return self._after(cost, self._update, effect)
 
-    def _update(self, effect: MetadataTold) -> None:
+    def _update(self, effect: MetadataUpdated) -> None:
         publisher, request = self._publisher, effect.request
         self.published = True
         self._images.update(request.partitions, request.brokers)
@@ -206,7 +208,7 @@ class ZkControl(Control):
 
     # -- ISR changes, before 2.7 ------------------------------------------------------------------
 
-    def _write_isr(self, _port: Port, effect: IsrWritesWanted) -> None:
+    def _write_isr(self, _port: Port, effect: IsrWritesRequested) -> None:
         self._process.deliver(self._port, effect)
 
     def _isr_written(self, _port: Port, effect: IsrWritesDone) -> None:

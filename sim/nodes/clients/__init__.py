@@ -1,1 +1,1 @@
-"""clients."""
+"""Processes of clients: producers, consumers, share consumers, administrator; and workloads."""

@@ -1,6 +1,6 @@
-"""The administrator's process: creates the scenario's topics before its zero, and operates later.
+"""The administrator's process: creates the scenario's topics before zero, and operates later.
 
-Its own host is in no rack, and no fault can name it.
+Its own host is in no rack, and faults cannot name it.
 """
 
 from sim.error_codes import ErrorCode
@@ -8,8 +8,8 @@ from sim.ids import NO_LEADER, NodeId, server_name
 from sim.nodes.process.base import Node
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
-from sim.protocol.clients.admin.bootstrap import Admin, TopicsExist, TopicsWanted
-from sim.protocol.clients.admin.client import AdminClient, OperationDone, OperationWanted
+from sim.protocol.clients.admin.bootstrap import Admin, TopicsExist, TopicsRequested
+from sim.protocol.clients.admin.client import AdminClient, OperationDone, OperationRequested
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE
 from sim.protocol.messages.admin import AlterClientQuotasRequest, QuotaAlteration
 from sim.protocol.messages.base import Request
@@ -19,11 +19,11 @@ from sim.substrate.host import Host
 
 
 class Operation:
-    """One thing the administrator was asked to do, and what came of it.
+    """A request of the administrator, and its outcome.
 
     Args:
-        server: Who has to answer, in words.
-        done: What it then has done, in words.
+        server: The server that has to answer, as text.
+        done: The completed action, as text.
     """
 
     def __init__(self, server: str = "the controller", done: str = "committed") -> None:
@@ -34,12 +34,12 @@ class Operation:
 
     @property
     def accepted(self) -> bool:
-        """Whether a server has done something of it."""
+        """True if a server has carried out any of it."""
         return any(error is ErrorCode.NONE for _, error in self.errors or ())
 
     @property
     def outcome(self) -> str:
-        """What the server said, in words."""
+        """Outcome as text."""
         if self.errors is None:
             return f"{self._server} has not answered"
         refused = self.refused
@@ -49,12 +49,12 @@ class Operation:
 
     @property
     def refused(self) -> list[str]:
-        """What was refused, each with why."""
+        """Refused parts, each with its reason."""
         return [f"{what} {error.name}".strip() for what, error in self.errors or () if error.value]
 
 
 class AdminNode(Node):
-    """Runs from the creation of the topics to the end."""
+    """The administrator; runs from the creation of the topics to the end."""
 
     def __init__(
         self,
@@ -78,19 +78,19 @@ class AdminNode(Node):
         self.performers[TopicsExist] = self._topics_exist
 
     def boot(self) -> None:
-        """Ask for the topics."""
-        self.deliver(self.add_machine("admin", self.admin), TopicsWanted())
+        """Requests the topics."""
+        self.deliver(self.add_machine("admin", self.admin), TopicsRequested())
         self._client = self.add_machine("operations", AdminClient(self._controllers, self._brokers))
         self._set_quotas(self._quotas)
 
     @property
     def quotas_refused(self) -> str:
-        """Why the quotas of the scenario's beginning are not all set; "" if they are."""
+        """Errors of the scenario's initial quotas; "" if all are set."""
         failed = [o for o in self._quotas_set if o.refused or not o.accepted]
         return "; ".join(operation.outcome for operation in failed)
 
     def operate(self, request: Request, broker: NodeId = NO_LEADER) -> Operation:
-        """Ask the controller, a leader or one broker for something; the answer comes later."""
+        """Sends a request to the controller, a leader or one broker; the outcome comes later."""
         operation = Operation()
         if isinstance(request, DeleteRecordsRequest):
             operation = Operation("the leader", "deleted")
@@ -98,7 +98,7 @@ class AdminNode(Node):
             operation = Operation(server_name(broker), "agreed")
         number = len(self._operations)
         self._operations.append(operation)
-        self.deliver(self._client, OperationWanted(number, request, broker))
+        self.deliver(self._client, OperationRequested(number, request, broker))
         return operation
 
     def _set_quotas(self, quotas: tuple[QuotaAlteration, ...]) -> None:

@@ -1,4 +1,4 @@
-"""A consumer process: the client library's mind, and the facts that it leaves in the trace.
+"""A consumer's process: the client library, and its rows of the trace.
 
 Source: ``org.apache.kafka.clients.consumer.KafkaConsumer``.
 """
@@ -23,9 +23,9 @@ __all__ = ["ConsumerConfig", "ConsumerNode", "read_row"]
 class ConsumerNode(Node):
     """One consumer on a host.
 
-    It begins to poll when the process starts, knows the ``bootstrap`` brokers from then on, and
-    ends with :meth:`close`, with an error that its poll raises, or with its process. A process that
-    starts again is a new member of its group.
+    It polls from the start of the process, with the ``bootstrap`` brokers, and ends with
+    :meth:`close`, with an error that its poll raises, or with its process. A process that starts
+    again is a new member of its group.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ConsumerNode(Node):
         super().__init__(name, host, world)
         self.config = config
         self.error = ErrorCode.NONE
-        """What its poll raised; NONE as long as nothing did."""
+        """Error of its poll; NONE before one."""
         self._bootstrap = tuple(bootstrap)
         self._consumer: Consumer | None = None
         self._port: Port | None = None
@@ -48,7 +48,7 @@ class ConsumerNode(Node):
         self.performers[Stopped] = self._stopped
 
     def boot(self) -> None:
-        """Make the client, and begin to poll."""
+        """Creates the client and begins to poll."""
         self._consumer = Consumer(self.setup())
         self._begin(self._consumer)
 
@@ -57,9 +57,9 @@ class ConsumerNode(Node):
         unit = self.streams.named(f"consumer/{self.name}").unit
         return ConsumerSetup(self.name, self.config, self._bootstrap, unit)
 
-    def _begin(self, mind: Machine) -> None:
+    def _begin(self, machine: Machine) -> None:
         self.error = ErrorCode.NONE
-        self._port = self.add_machine("consumer", mind)
+        self._port = self.add_machine("consumer", machine)
         self.deliver(self._port, Start())
         self.note_state("running")
         if self.config.isolation_level == "read_committed":
@@ -67,26 +67,26 @@ class ConsumerNode(Node):
             began.add((self.kernel.now(), self.name, self.config.group_id))
 
     def close(self) -> None:
-        """Commit, leave the group, and stop; harmless when it is not running.
+        """Commits, leaves the group, and stops; no effect if it is not running.
 
-        A paused process closes when it goes on.
+        A paused process closes when it resumes.
         """
         self.call_at(self.kernel.now(), self._close)
 
     # -- views ------------------------------------------------------------------------------------
 
     def assignment(self) -> tuple[TopicPartition, ...]:
-        """Its partitions, sorted; none if it does not run."""
+        """Assigned partitions, sorted; none if it does not run."""
         return self._consumer.assignment() if self.running and self._consumer is not None else ()
 
     def position(self, partition: TopicPartition) -> Offset:
-        """Its next offset in the partition; -1 if it is not its own or not known yet."""
+        """Next offset in the partition; -1 if it is not assigned or not known yet."""
         if not self.running or self._consumer is None:
             return -1
         return self._consumer.position(partition)
 
     def committed(self, partition: TopicPartition) -> Offset:
-        """The last offset that was confirmed to it as committed; -1 for none."""
+        """Last offset acknowledged as committed; -1 for none."""
         return self._consumer.committed().get(partition, -1) if self._consumer is not None else -1
 
     # -- effects ----------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ class ConsumerNode(Node):
 
 
 def read_row(now: Micros, consumer: str, group: str, effect: Deliver) -> ReadsRow:
-    """The row of ``reads`` for what a consumer's poll returned."""
+    """Row of ``reads`` for a poll's records."""
     return (
         now,
         consumer,

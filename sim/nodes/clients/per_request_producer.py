@@ -1,8 +1,8 @@
-"""An application that makes a producer for each request: a new client library for every record.
+"""An application that creates a producer for each request: a client library for every record.
 
-Each record has its own connections, metadata, producer id and ``close()``; the next one is taken up
-when the one before is closed, as by a thread that serves one request after the other. Requests that
-come meanwhile wait, and their time counts from when they came.
+Each record has its own connections, metadata, producer id and ``close()``; the next one is sent
+after the producer before is closed, as by a thread that serves one request after the other.
+Requests that come meanwhile wait, and their latency counts from their arrival.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from sim.units import LONG_AGO, NEVER, Micros
 _CORRELATIONS_PER_REQUEST = 1 << 12
 
 
-class Requests:
+class RequestQueue:
     """A workload, one record at a time."""
 
     def __init__(self, workload: Workload) -> None:
@@ -28,13 +28,13 @@ class Requests:
 
     @property
     def next_instant(self) -> Micros:
-        """When the next record is meant to be sent; NEVER after the last."""
+        """Intended time of the next record; NEVER after the last."""
         return NEVER if self._block is None else int(self._block.instants_us[self._next])
 
     def take(self) -> "OneRecord":
-        """The next record, as all that a client library is ever given."""
+        """The next record, as the only one of its client library."""
         block = self._block
-        assert block is not None, "the workload is over"
+        assert block is not None, "the workload has no more records"
         first = self._next
         self._next += 1
         if self._next == len(block.instants_us):
@@ -68,10 +68,10 @@ class OneRecord:
 
 
 class Closed:
-    """What is left of a client library after ``close()``: nobody listens."""
+    """Replaces the machine of a closed client library; ignores every event."""
 
     def handle(self, event: Any, now: Micros) -> Sequence[Any]:  # noqa: ANN401, ARG002 - a machine
-        """Nothing."""
+        """Ignores the event."""
         return []
 
 
@@ -79,9 +79,9 @@ class PerRequestProducerNode(ProducerNode):
     """A :class:`ProducerNode` whose application closes its producer after each record."""
 
     def boot(self) -> None:
-        """Wait for the first request."""
+        """Waits for the first request."""
         self._compressor_free_at = LONG_AGO
-        self._requests: Requests | None = Requests(
+        self._requests: RequestQueue | None = RequestQueue(
             Workload(self.spec, self.streams, self.name, self.kernel.now())
         )
         self._served = 0
@@ -90,32 +90,32 @@ class PerRequestProducerNode(ProducerNode):
 
     @property
     def is_idle(self) -> bool:
-        """Whether every request has come and is done with."""
+        """True if every request has come and is completed."""
         if not self.incarnation or self._requests is None:
             return True
-        return self._mind is None and self._requests.next_instant >= NEVER
+        return self._machine is None and self._requests.next_instant >= NEVER
 
     def pause(self) -> None:
-        """Stop; requests that come meanwhile wait."""
+        """Pauses; requests that come meanwhile wait."""
         if self.running and not self.paused:
             self._paused_at = self.kernel.now()
         super().pause()
 
     def resume(self) -> None:
-        """Go on with the request that was under way, and with those that wait."""
+        """Resumes the open request, then serves those that wait."""
         self._paused_at = NEVER
         super().resume()
 
     def finish(self) -> None:
-        """Tell what is still open, and that the requests which wait were never sent."""
+        """Writes outcomes of open batches; requests that still wait were never sent."""
         super().finish()
         if not self.incarnation:
             return
         requests, self._requests = self._requests, None
         until = min(self.kernel.now(), self._paused_at)
         while requests is not None and requests.next_instant <= until:
-            self._mind = self._make(requests.take())
-            self._port = Port("producer", self._mind, serial=False)
+            self._machine = self._make(requests.take())
+            self._port = Port("producer", self._machine, serial=False)
             super().finish()
 
     def _await_request(self) -> None:
@@ -129,20 +129,20 @@ class PerRequestProducerNode(ProducerNode):
 
     def _make(self, source: ArrivalSource) -> Producer:
         self._served += 1
-        return self.make_mind(source, self.setup(self._served * _CORRELATIONS_PER_REQUEST))
+        return self.make_machine(source, self.setup(self._served * _CORRELATIONS_PER_REQUEST))
 
     def _batch_done(self, port: Port, done: BatchDone) -> None:
         super()._batch_done(port, done)
-        if self._mind is not None:
+        if self._machine is not None:
             self.call_at(self.kernel.now(), self._close)
 
     def _close(self) -> None:
-        """``KafkaProducer.close()``: its connections end, and nothing of it is heard any more."""
-        mind, port = self._mind, self._port
-        if mind is None or port is None:
+        """``KafkaProducer.close()``: its connections are closed, later events ignored."""
+        machine, port = self._machine, self._port
+        if machine is None or port is None:
             return
-        self.remember(mind)
-        self._mind = self._port = None
+        self.remember(machine)
+        self._machine = self._port = None
         port.machine = Closed()
         for timer in port.timers.values():
             timer.cancel()

@@ -1,8 +1,8 @@
-"""A producer's process: the mind's decisions become bytes, requests and trace rows.
+"""A producer's process: encodes batches, sends requests, writes trace rows.
 
-A process that crashes loses what was not acknowledged: those batches are told as ``failed`` or
-``unknown`` at that instant. The next process gets a new producer id, and numbers its records on
-from the last one used.
+A process that crashes loses unacknowledged batches: they get the outcome ``failed`` or ``unknown``
+at that instant. The next process gets a new producer id, and numbers its records from the last one
+used.
 """
 
 from dataclasses import dataclass
@@ -69,8 +69,8 @@ class ProducerNode(Node):
         name: Printed name, as in the trace.
         host: Where it runs.
         world: The other processes.
-        client: Its number and its settings.
-        spec: What it sends.
+        client: Its number and its bootstrap.
+        spec: Its workload config.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class ProducerNode(Node):
         self._noise = noise_for(spec, world.streams, name)
         self._codec = codec_named(config.compression_type)
         self._compressor_free_at: Micros = LONG_AGO
-        self._mind: Producer | None = None
+        self._machine: Producer | None = None
         self._port: Port | None = None
         self._next_records: tuple[int, ...] = ()
         self._refused_records = 0
@@ -97,19 +97,19 @@ class ProducerNode(Node):
         self.performers[BatchDone] = self._batch_done
 
     def boot(self) -> None:
-        """Begin: the workload's sends from this instant on."""
+        """Begins with the workload's records from this instant on."""
         self._compressor_free_at = LONG_AGO
         source = Workload(self.spec, self.streams, self.name, self.kernel.now())
-        self.begin(self.make_mind(source, self.setup()))
+        self.begin(self.make_machine(source, self.setup()))
 
-    def begin(self, mind: Producer) -> None:
+    def begin(self, machine: Producer) -> None:
         """Starts a client library."""
-        self._mind = mind
-        self._port = self.add_machine("producer", mind)
+        self._machine = machine
+        self._port = self.add_machine("producer", machine)
         self.deliver(self._port, ProducerStarted())
 
-    def make_mind(self, source: ArrivalSource, setup: ProducerSetup) -> Producer:
-        """The client library of a new process."""
+    def make_machine(self, source: ArrivalSource, setup: ProducerSetup) -> Producer:
+        """Creates the client library of a new process."""
         return Producer(setup, source)
 
     def setup(self, skipped: int = 0) -> ProducerSetup:
@@ -127,66 +127,66 @@ class ProducerNode(Node):
         )
 
     def is_open(self, node: NodeId) -> bool:
-        """Whether the connection to the server is established."""
+        """True if the connection to the server is established."""
         return self.channel(node).is_open
 
     def connectable_at(self, node: NodeId) -> Micros:
-        """The instant before which no connection is attempted, by the host's clock."""
+        """End of the reconnect back-off, by the host's clock."""
         return self.channel(node).connectable_at + self.host.clock_offset_us
 
     @property
     def records_taken(self) -> int:
-        """Records that the application has given to the client library, over all its processes."""
-        mind = self._mind
-        if mind is None:
+        """Records passed to ``send()``, over all processes."""
+        machine = self._machine
+        if machine is None:
             return sum(self._next_records) + self._refused_records
-        return sum(mind.next_record_numbers) + mind.refused_records
+        return sum(machine.next_record_numbers) + machine.refused_records
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was meant to be sent is done with."""
-        return self._mind is None or self._mind.is_idle
+        """True if every intended record is completed."""
+        return self._machine is None or self._machine.is_idle
 
     def crash(self) -> None:
-        """Die at once; what was not acknowledged is told."""
+        """Dies at once, with a row for each unacknowledged batch."""
         self.finish()
         super().crash()
 
     def lose_power(self) -> None:
-        """Go dark; what was not acknowledged is told."""
+        """Loses power, with a row for each unacknowledged batch."""
         self.finish()
         super().lose_power()
 
     def pause(self) -> None:
-        """Stop sending; what is meant for the time of the pause is sent at its end."""
+        """Stops sending; records intended for the pause are sent at its end."""
         if self._port is not None and self.running and not self.paused:
             self.deliver(self._port, ApplicationPaused())
         super().pause()
 
     def resume(self) -> None:
-        """Send what waited, then read what the sockets hold."""
-        self.paused = self.still = False
+        """Sends the records that waited, then reads the sockets."""
+        self.paused = self.frozen = False
         if self._port is not None and self.running:
             self.deliver(self._port, ApplicationResumed())
         super().resume()
 
     def throttled(self, port: Port, server: NodeId, until: Micros) -> None:
-        """A server's quotas make the client library wait; what it would send it collects."""
+        """Mutes the client library as a server's quotas demand; it batches records meanwhile."""
         self.deliver(port, ServerThrottles(server, until + self.host.clock_offset_us))
 
     def finish(self) -> None:
-        """Tell what is still open, at the end of the run or of the process; once is enough."""
-        mind, self._mind = self._mind, None
-        if mind is None or self._port is None:
+        """Writes outcomes of open batches, at the end of the run or of the process; idempotent."""
+        machine, self._machine = self._machine, None
+        if machine is None or self._port is None:
             return
-        for done in mind.finish(self.now()):
+        for done in machine.finish(self.now()):
             self._batch_done(self._port, done)
-        self.remember(mind)
+        self.remember(machine)
 
-    def remember(self, mind: Producer) -> None:
-        """Keep what the next process begins with; this one's client library is at its end."""
-        self._next_records = mind.next_record_numbers
-        self._refused_records = mind.refused_records
+    def remember(self, machine: Producer) -> None:
+        """Keeps the state with which the next process begins."""
+        self._next_records = machine.next_record_numbers
+        self._refused_records = machine.refused_records
 
     # -- effects ----------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class ProducerNode(Node):
             if encoded is None:
                 made = self._encode(draft)
                 if self._keys is not None:
-                    self._tell_keys(draft, self._keys)
+                    self._write_keys(draft, self._keys)
                 encoded = draft.encoded = made
                 if self._codec != "none":
                     cost += compress_us(self._codec, self.config.compression_level, made.raw_bytes)
@@ -230,7 +230,7 @@ class ProducerNode(Node):
             transactional=self._transactional,
         )
 
-    def _tell_keys(self, draft: ProducerBatchDraft, table: TableWriter[RecordKeysRow]) -> None:
+    def _write_keys(self, draft: ProducerBatchDraft, table: TableWriter[RecordKeysRow]) -> None:
         keys, dead = draft.key_ids, draft.tombstones
         if keys is None:
             return
@@ -244,14 +244,14 @@ class ProducerNode(Node):
     def _compressed(
         self, port: Port, effect: SendProduce, request: ProduceRequest, cost: Micros
     ) -> None:
-        """Tell the batches' sizes, and send them when the one thread that compresses is done."""
+        """Writes the batches' sizes to the trace, and sends them when they are compressed."""
         now = self.kernel.now()
         sizes = []
         for _, batch in request.batches:
             assert isinstance(batch, RecordBatch), "a real producer makes real batches"
             sizes.append((batch.size_bytes, batch.raw_bytes))
-        told = BatchesCompressed(effect.correlation, tuple(sizes))
-        self.call_at(now, self.deliver, port, told)
+        compressed = BatchesCompressed(effect.correlation, tuple(sizes))
+        self.call_at(now, self.deliver, port, compressed)
         self._compressor_free_at = max(self._compressor_free_at, now) + cost
         self.call_at(self._compressor_free_at, self._transmit, port, effect, request)
 

@@ -1,4 +1,4 @@
-"""A share consumer's process: the client library's mind, and the facts that it leaves in the trace.
+"""A share consumer's process: the client library, and its rows of the trace.
 
 Source: ``org.apache.kafka.clients.consumer.KafkaShareConsumer``.
 """
@@ -23,10 +23,10 @@ class ShareConsumerNode(ConsumerNode):
         host: Where it runs.
         world: The other processes.
         config: Its client's settings.
-        application: What it does with records.
+        application: Its processing of records.
         bootstrap: ``bootstrap.servers``.
-        start_offset: Where the group's share partition begins, as its leader has it; -1 if nobody
-            knows. An outside observer's view, for the lag of the group.
+        start_offset: Start offset of the group's share partition at its leader; -1 if unknown. An
+            outside observer's view, for the lag of the group.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ShareConsumerNode(ConsumerNode):
         self._member: ShareConsumer | None = None
 
     def boot(self) -> None:
-        """Make the client, and begin to poll."""
+        """Creates the client and begins to poll."""
         began: TableWriter[ShareConsumersRow] = self.trace.table("share_consumers")
         began.add((self.kernel.now(), self.name, self.config.group_id))
         chance = self.streams.named(f"application/{self.name}").unit
@@ -53,11 +53,11 @@ class ShareConsumerNode(ConsumerNode):
         self._begin(self._member)
 
     def assignment(self) -> tuple[TopicPartition, ...]:
-        """Its partitions, sorted; none if it does not run."""
+        """Assigned partitions, sorted; none if it does not run."""
         return self._member.assignment() if self.running and self._member is not None else ()
 
     def position(self, partition: TopicPartition) -> Offset:
-        """Everything below it the group has done with; -1 if nobody knows."""
+        """Start offset of the group's share partition; -1 if unknown."""
         return self._start_offset(self.config.group_id, partition)
 
     def committed(self, partition: TopicPartition) -> Offset:

@@ -1,8 +1,8 @@
-"""Surges of load: for a while, time passes several times as fast for those who send.
+"""Load surges: for a while, time passes several times as fast for producers' applications.
 
-Arrivals are made in the time of their application; a surge squeezes a piece of that time into a
-shorter piece of the true time. Chance is drawn as without it, so that the records before a surge
-are the same ones.
+Arrivals are generated in the application's time; a surge compresses a piece of it into a shorter
+piece of true time. Random draws are the same as without it, so the records before a surge do not
+change.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from sim.units import Micros
 
 
 class Surge(NamedTuple):
-    """From ``from_us`` until ``until_us``, ``factor`` times as much is meant to be sent."""
+    """From ``from_us`` until ``until_us``, the workload's rate is multiplied by ``factor``."""
 
     from_us: Micros
     until_us: Micros
@@ -23,14 +23,14 @@ class Surge(NamedTuple):
 
 
 class SurgingTime:
-    """Between the application's time and the true one; both are the same until the first surge.
+    """Maps the application's time to true time; both are the same until the first surge.
 
     Args:
         surges: In the order of time, without overlap.
     """
 
     def __init__(self, surges: Sequence[Surge]) -> None:
-        # Pieces in which the application's time goes `factor` times as fast as the true one.
+        # Pieces in which the application's time passes `factor` times as fast as the true one.
         self._true: list[Micros] = [0]
         self._own: list[Micros] = [0]
         self._factors: list[int] = [1]
@@ -40,14 +40,14 @@ class SurgingTime:
             self._piece(surge.until_us, 1)
 
     def own(self, at: Micros) -> Micros:
-        """The application's time at an instant."""
+        """Application's time at a true instant."""
         piece = int(np.searchsorted(self._true, at, side="right")) - 1
         if piece < 0:
             return at
         return self._own[piece] + (at - self._true[piece]) * self._factors[piece]
 
     def true(self, blocks: Iterable[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
-        """Instants of the application's time, as instants; both in whole microseconds."""
+        """Maps instants of the application's time to true ones; both in whole microseconds."""
         own, starts, factors = (
             np.array(column, dtype=np.int64) for column in (self._own, self._true, self._factors)
         )

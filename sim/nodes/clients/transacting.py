@@ -1,7 +1,7 @@
-"""A producer's process that tells what became of its transactions.
+"""A producer's process that writes the outcomes of its transactions to the trace.
 
-A process that starts again initializes its transactional id anew, which ends what the one before
-left open.
+A process that starts again initializes its transactional id again, which aborts the transaction
+that the one before left open.
 """
 
 from dataclasses import replace
@@ -37,15 +37,15 @@ class TransactingNode(ProducerNode):
         """Makes what a client library begins with, and numbers its transactions on."""
         return replace(super().setup(skipped), first_transaction=self._next_transaction)
 
-    def remember(self, mind: Producer) -> None:
-        """Tell what is known of an open transaction, and number on in the next process."""
+    def remember(self, machine: Producer) -> None:
+        """Writes the outcome of an open transaction, and numbers on in the next process."""
         assert self._port is not None, "it has booted"
-        if isinstance(mind, TransactionalProducer):
-            last = mind.finish_transaction()
+        if isinstance(machine, TransactionalProducer):
+            last = machine.finish_transaction()
             if last is not None:
                 self._transaction_done(self._port, last)
-            self._next_transaction = mind.next_transaction
-        super().remember(mind)
+            self._next_transaction = machine.next_transaction
+        super().remember(machine)
 
     def _transaction_done(self, port: Port, done: TransactionDone) -> None:  # noqa: ARG002
         now, topic = self.kernel.now(), self.spec.topic

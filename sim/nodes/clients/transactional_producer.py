@@ -1,4 +1,4 @@
-"""A transactional producer's process, and its application; a fenced one ends by itself."""
+"""A transactional producer's process, and its application; a fenced one exits."""
 
 from dataclasses import dataclass
 
@@ -23,11 +23,11 @@ class TransactionSpec:
     records: int
     every_us: Micros
     abort_ppm: int
-    """Millionths of them that the application aborts of its own will."""
+    """Transactions in a million that the application aborts."""
     version: int
     """``transaction.version`` of the cluster."""
     adds_partitions: bool = True
-    """Whether the client tells the coordinator of every partition before it writes there."""
+    """True if the client sends AddPartitionsToTxn before it writes to a partition."""
 
 
 class TransactionalProducerNode(TransactingNode):
@@ -46,8 +46,8 @@ class TransactionalProducerNode(TransactingNode):
         self.transactions = transactions
         self.performers[ProducerStopped] = self._stopped
 
-    def make_mind(self, source: ArrivalSource, setup: ProducerSetup) -> Producer:
-        """The client library of a new process, and its application."""
+    def make_machine(self, source: ArrivalSource, setup: ProducerSetup) -> Producer:
+        """Creates the client library of a new process, and its application."""
         chance = self.streams.named(f"transactions/{self.name}").unit
         spec = self.transactions
         plan = TransactionPlan(

@@ -1,7 +1,7 @@
-"""What an application means to send, and when: known ahead, so that a producer can pull it.
+"""Workload of a producer's application: records and their intended times, pulled by the producer.
 
 The same seed gives the same instants and keys whatever happens to the producer: a process that
-restarts skips what was meant for the time before. Left out: closed loops (an application that
+restarts skips records intended for the time before. Left out: closed loops (an application that
 waits for its acknowledgements), values of different sizes, several topics.
 """
 
@@ -20,14 +20,14 @@ from sim.wire.payload import Noise
 from sim.wire.rows import Style, encoded_headers_bytes
 
 BLOCK_RECORDS = 4_096
-"""Arrivals are made so many at a time."""
+"""Arrivals per block."""
 
 VALUE_BYTES_MIN: Bytes = 24
-"""A record's value says who sent it, its number, and when: this much."""
+"""Smallest value: producer index, number and intended time of the record."""
 
 _KEYS_MAX = 100_000_000
 _ZIPF_SCALE = 1 << 40
-# More than a codec looks back over within a batch of the default size.
+# More than a codec's window within a batch of the default size.
 _NOISE_POOL_BYTES: Bytes = MIB
 
 
@@ -45,7 +45,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Record k comes k/rate after the start, rounded up to a microsecond."""
+    """Record k arrives k/rate after the start, rounded up to a microsecond."""
 
     rate: Rate
 
@@ -97,17 +97,17 @@ class WorkloadSpec:
     """One producer's records: all of one topic, all with values of one size.
 
     Attributes:
-        topic: Where they go.
-        arrivals: When they are meant to be sent.
+        topic: Their topic.
+        arrivals: Their intended times.
         value_bytes: Size of each value, at least :data:`VALUE_BYTES_MIN`.
-        keys: How keys are drawn; ``None`` for records without keys.
+        keys: Distribution of keys; ``None`` for records without keys.
         start_us: The first instant.
-        end_us: No record is meant for this instant or later.
-        tombstone_ppm: How many records in a million have no value; they have keys then.
+        end_us: No record is intended for this instant or later.
+        tombstone_ppm: Records in a million without a value; records have keys then.
         header_count: Headers of each record.
         header_bytes: Size of each header's value.
-        noise_bytes: How much of each value's filler cannot be compressed.
-        surges: When more is sent, and how much; in the order of time.
+        noise_bytes: Incompressible part of each value's filler.
+        surges: In the order of time.
     """
 
     topic: str
@@ -132,16 +132,16 @@ class WorkloadSpec:
 
     @property
     def style(self) -> Style:
-        """What its records hold beside key, payload and filler."""
+        """Contents of its records beside key, payload and filler."""
         return Style(self.header_count, self.header_bytes, self.noise_bytes)
 
 
 class Workload:
-    """The arrivals of one producer: an ``ArrivalSource`` of a producer's machine.
+    """Arrivals of one producer: an ``ArrivalSource`` of a producer's machine.
 
     Args:
-        spec: What to send.
-        streams: Chance; the workload has streams of its own, made anew.
+        spec: Its settings.
+        streams: Random streams; the workload has its own, from their beginning.
         name: The producer's.
         after: Arrivals before this instant are skipped.
     """
@@ -161,7 +161,7 @@ class Workload:
         self._tombstones = streams.vector(f"workload/{name}/tombstones")
 
     def next_block(self) -> ArrivalBlock | None:
-        """The next arrivals, or ``None`` at the end."""
+        """Next arrivals, or ``None`` at the end."""
         for instants in self._blocks:
             keys = self._keys.draw(len(instants))
             dead = None
@@ -180,11 +180,11 @@ class Workload:
 
 
 def noise_for(spec: WorkloadSpec, streams: Streams, name: str) -> Noise | None:
-    """What a producer's values are filled with as far as it cannot be compressed.
+    """Incompressible filler of a producer's values.
 
     Args:
-        spec: What it sends.
-        streams: Chance; the noise has a stream of its own.
+        spec: Its workload.
+        streams: Random streams; the noise has its own.
         name: The producer's.
     """
     if not spec.noise_bytes:
@@ -194,7 +194,7 @@ def noise_for(spec: WorkloadSpec, streams: Streams, name: str) -> Noise | None:
 
 
 class _KeyDraw:
-    """Key ids, many at a time."""
+    """Draws key ids, many at a time."""
 
     def __init__(self, spec: UniformKeys | ZipfKeys | None, stream: VectorStream) -> None:
         self._spec = spec
@@ -222,7 +222,7 @@ def _check_keys(count: int) -> None:
 
 
 def _instants(spec: WorkloadSpec, stream: VectorStream) -> Iterator[NDArray[np.int64]]:
-    """Blocks of instants from the start on; the last block may run past the end."""
+    """Blocks of instants from the start on; the last block may end later."""
     if not spec.surges:
         return _evenly(spec.arrivals, spec.start_us, spec.end_us, stream)
     time = SurgingTime(spec.surges)

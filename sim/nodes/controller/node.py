@@ -1,10 +1,10 @@
-"""A controller process: the quorum and the controller on one host, with real files below.
+"""A controller's process: quorum and controller on one host, with real files below.
 
-What one machine tells the other passes through here: the quorum's commits and leadership go to the
-controller at once; the controller's records go to the quorum as an event of their own, so that the
+The node passes events between its machines: the quorum's commits and leadership reach the
+controller at once; the controller's records reach the quorum as an event of their own, so that the
 quorum never decides in the middle of performing an earlier decision.
 
-Left out: the time that a JVM needs to start, and what a record costs the controller's thread.
+Left out: the start of a JVM, and the cost of a record to the controller's thread.
 
 Source: ``kafka.server.ControllerServer``, ``kafka.raft.KafkaRaftManager`` (4.1).
 """
@@ -54,7 +54,7 @@ from sim.units import LONG_AGO, NEVER, Micros, timestamp_ms
 
 
 class ControllerNode(ServerNode):
-    """One controller; its metadata log lies on its host's first disk."""
+    """One controller; its metadata log is on its host's first disk."""
 
     def __init__(
         self, node_id: NodeId, host: Host, world: World, cpu: CpuSpec, settings: ControllerSettings
@@ -70,44 +70,44 @@ class ControllerNode(ServerNode):
         self.performers |= {
             **self._role.performers,
             Flush: self._flush,
-            Committed: self._tell_controller,
-            SnapshotLoaded: self._tell_controller,
+            Committed: self._pass_to_controller,
+            SnapshotLoaded: self._pass_to_controller,
             WriteSnapshot: self._write_snapshot,
             LeadershipChanged: self._leadership_changed,
             Halt: self._halt,
         }
 
-    # -- what others may ask ----------------------------------------------------------------------
+    # -- views -------------------------------------------------------------------------------------
 
     @property
     def is_active(self) -> bool:
-        """Whether it is the active controller, as far as it knows."""
+        """True if it is the active controller, as far as it knows."""
         return self._role.is_active
 
     @property
     def quorum_epoch(self) -> LeaderEpoch:
-        """The quorum epoch it is in; 0 before it has joined."""
+        """Quorum epoch of this process; 0 before it has joined."""
         return 0 if self._quorum is None else self._quorum.epoch
 
     @property
     def image(self) -> MetadataImage:
-        """The committed metadata it has replayed."""
+        """Committed metadata that it has replayed."""
         return self._role.image
 
     @property
     def directory(self) -> str:
-        """``directory.id`` of its metadata log's directory; another one on a replaced disk."""
+        """``directory.id`` of its metadata log's directory; a replaced disk has another."""
         return directory_id(self.name, 0, self.host.disks[0].store.replacements)
 
     @property
     def voters(self) -> tuple[Voter, ...]:
-        """Who votes in a dynamic quorum, as its log says; nobody before it has joined."""
+        """Voters of a dynamic quorum in its log; none before it has joined."""
         return () if self._quorum is None else self._quorum.voters_at(NEVER)
 
     # -- life -------------------------------------------------------------------------------------
 
     def boot(self) -> None:
-        """Open the files, check the whole metadata log, and join the quorum."""
+        """Opens the files, checks the whole metadata log, and joins the quorum."""
         self._stopping = False
         self._quorum = None
         self._role.machine = None
@@ -150,12 +150,12 @@ class ControllerNode(ServerNode):
         self._load(quorum, loaded)
 
     def _formatted_with(self) -> tuple[Voter, ...]:
-        """``--initial-controllers``, for one of them; else ``--no-initial-controllers``."""
+        """Voters of ``--initial-controllers``, for these; else ``--no-initial-controllers``."""
         initial = self.settings.initial_voters
         return initial if Voter(self.node_id, self.directory) in initial else ()
 
     def _load(self, quorum: Quorum, loaded: tuple[LoadedLog, ...]) -> None:
-        """Let the time pass that reading the metadata log takes."""
+        """Takes the time of reading the metadata log."""
         disks, now = self.host.disks, self.kernel.now()
         if any(disk.stalled for disk in disks):
             self.call_at(now + TRY_AGAIN_US, self._load, quorum, loaded)
@@ -164,7 +164,7 @@ class ControllerNode(ServerNode):
         self.call_at(max(ends, default=now), self._join, quorum)
 
     def may_decide_at(self, request: Request) -> Micros:  # noqa: ARG002 - any of them waits
-        """What comes before the metadata log is loaded waits in the listener's backlog."""
+        """Requests that arrive before the metadata log is loaded wait in the listener's backlog."""
         return NEVER if self._is_loading else LONG_AGO
 
     def _join(self, quorum: Quorum) -> None:
@@ -180,7 +180,7 @@ class ControllerNode(ServerNode):
         self.deliver(quorum_port, QuorumStarted())
 
     def shut_down(self) -> None:
-        """Stop in good order: a leader first names its successors, and waits for one."""
+        """Stops in good order: a leader first names its successors, and waits for one."""
         if not self.ports or self._stopping:
             return
         self._stopping = True
@@ -201,11 +201,11 @@ class ControllerNode(ServerNode):
         """A failed disk stops the process, as in Kafka: the metadata log is on it."""
         self.halt(str(failure))
 
-    def _take_in(
+    def _receive_message(
         self, link: Connection, message: Message, correlation: int, sent_us: Micros
     ) -> None:
-        self._role.hear(message)
-        super()._take_in(link, message, correlation, sent_us)
+        self._role.note_received(message)
+        super()._receive_message(link, message, correlation, sent_us)
 
     # -- effects ----------------------------------------------------------------------------------
 
@@ -220,8 +220,8 @@ class ControllerNode(ServerNode):
         self.call_at(done, log.flush)
         return done
 
-    def _tell_controller(self, port: Port, effect: Committed | SnapshotLoaded) -> None:
-        self._role.tell(port, effect)
+    def _pass_to_controller(self, port: Port, effect: Committed | SnapshotLoaded) -> None:
+        self._role.pass_on(port, effect)
         self.deliver(self.ports["snapshots"], effect)
 
     def _write_snapshot(self, port: Port, effect: WriteSnapshot) -> None:  # noqa: ARG002
@@ -231,7 +231,7 @@ class ControllerNode(ServerNode):
         write_snapshot(self, self._log, effect, voters)
 
     def _leadership_changed(self, port: Port, effect: LeadershipChanged) -> None:
-        self._role.tell(port, effect)
+        self._role.pass_on(port, effect)
         if self._stopping and effect.leader not in {NO_LEADER, self.node_id}:
             # Not now: the quorum is in the middle of performing a decision.
             self.call_at(self.kernel.now(), self._stop)

@@ -1,7 +1,7 @@
-"""The controller's part of a process: its machine, its vote file, and the way to the quorum.
+"""The controller role of a process: its machine, its vote file, and its link to the quorum.
 
-A process that is a controller only has it (``sim.nodes.controller.node``), and so has a broker that
-is a controller as well (``sim.nodes.broker.combined``).
+Part of a controller-only process (``sim.nodes.controller.node``), and of a combined one
+(``sim.nodes.broker.combined``).
 
 Source: ``kafka.server.{ControllerServer,SharedServer}``, ``kafka.raft.KafkaRaftManager`` (4.1).
 """
@@ -17,7 +17,7 @@ from sim.protocol.controller.controller import Controller
 from sim.protocol.controller.raft_groups import RaftController
 from sim.protocol.controller.types import (
     CONTROLLER_REQUESTS,
-    CommittedFacts,
+    CommittedRows,
     ControllerConfig,
     HeartbeatArrived,
 )
@@ -56,15 +56,15 @@ QUORUM_REQUESTS: tuple[type[Request], ...] = (
     RemoveRaftVoterRequest,
     ApiVersionsRequest,
 )
-"""What members of the quorum ask each other, and an administrator them."""
+"""Requests between members of the quorum, and an administrator's to them."""
 
 SHUTDOWN_TIMEOUT_US: Micros = 5 * SECOND
-"""How long a leader that stops waits for a successor; a constant in Kafka."""
+"""Time that a stopping leader waits for a successor; a constant in Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """What a controller is configured with, in the terms of its machines."""
+    """Settings of a controller and of its machines."""
 
     voters: tuple[NodeId, ...]
     """``controller.quorum.voters``; of a dynamic quorum ``controller.quorum.bootstrap.servers``."""
@@ -72,11 +72,11 @@ class ControllerSettings:
     controller: ControllerConfig = field(default_factory=ControllerConfig)
     metadata_log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
     initial_voters: tuple[Voter, ...] = ()
-    """Of a dynamic quorum: whom a new cluster is formatted with; nobody: the quorum is static."""
+    """Voters that a new dynamic quorum is formatted with; none: the quorum is static."""
 
 
 class ControllerRole:
-    """One process's controller; lasts as long as the process's place in the cluster.
+    """One process's controller; exists as long as the process's place in the cluster.
 
     Args:
         node: The process.
@@ -91,22 +91,22 @@ class ControllerRole:
         self.performers: dict[type, Performer] = {
             PersistQuorumState: self._persist,
             AppendMetadata: self._append,
-            CommittedFacts: self._write_facts,
-            VotersProposed: self.tell,
+            CommittedRows: self._write_rows,
+            VotersProposed: self.pass_on,
         }
 
     @property
     def is_active(self) -> bool:
-        """Whether it is the active controller, as far as it knows."""
+        """True if it is the active controller, as far as it knows."""
         return self._node.running and self.machine is not None and self.machine.is_active
 
     @property
     def image(self) -> MetadataImage:
-        """The committed metadata it has replayed."""
+        """Committed metadata that it has replayed."""
         return MetadataImage() if self.machine is None else self.machine.committed
 
     def join(self, quorum: Port) -> Controller:
-        """Make the machine, and listen to what the quorum and the controller answer."""
+        """Creates the machine, and subscribes to events of the quorum and the controller."""
         node, config = self._node, self._settings.controller
         kind = RaftController if config.raft else Controller
         unit = node.streams.named(f"controller/{node.name}").unit
@@ -117,12 +117,12 @@ class ControllerRole:
         node.served_before += (*QUORUM_REQUESTS, *CONTROLLER_REQUESTS)
         return controller
 
-    def tell(self, port: Port, effect: object) -> None:  # noqa: ARG002
-        """What the quorum has to say reaches the controller at once."""
+    def pass_on(self, port: Port, effect: object) -> None:  # noqa: ARG002
+        """Passes the quorum's events to the controller at once."""
         self._node.deliver(self._node.ports["controller"], effect)
 
-    def hear(self, message: Message) -> None:
-        """Something is in a socket: a contact counts from there on, however busy the controller."""
+    def note_received(self, message: Message) -> None:
+        """Notes a message in a socket: a contact counts from then on, even if the node is busy."""
         if isinstance(message, BrokerHeartbeatRequest) and "controller" in self._node.ports:
             arrived = HeartbeatArrived(message.broker, message.broker_epoch)
             self._node.deliver(self._node.ports["controller"], arrived)
@@ -142,15 +142,15 @@ class ControllerRole:
         write_quorum_state(store, effect.state, voters, kraft_version=effect.kraft_version)
 
     def _append(self, port: Port, effect: AppendMetadata) -> None:  # noqa: ARG002
-        """Not now: the quorum may be in the middle of performing a decision."""
+        """Appends later: the quorum may be in the middle of performing a decision."""
         node = self._node
         node.call_at(node.kernel.now(), node.deliver, node.ports["quorum"], effect)
 
-    def _write_facts(self, port: Port, effect: CommittedFacts) -> None:
-        """Write the rows, unless another controller learned of the commit first."""
+    def _write_rows(self, port: Port, effect: CommittedRows) -> None:
+        """Writes rows of committed records, unless another controller has done so."""
         node = self._node
         members = (node.world.server(voter) for voter in self._settings.voters)
-        written = max(m.facts_end for m in members if isinstance(m, ServerNode))
+        written = max(m.rows_end for m in members if isinstance(m, ServerNode))
         if effect.offset >= written:
-            node.facts_end = effect.offset + 1
+            node.rows_end = effect.offset + 1
             node.perform(port, effect.rows)

@@ -1,4 +1,4 @@
-"""Snapshots of the metadata, written by the processes that take them.
+"""Writes snapshots of the metadata.
 
 Source: ``org.apache.kafka.image.publisher.SnapshotEmitter``.
 """
@@ -14,10 +14,10 @@ from sim.units import timestamp_ms
 def write_snapshot(
     process: Process, log: FileMetadataLog, effect: WriteSnapshot, voters: tuple[Voter, ...]
 ) -> None:
-    """Pay for the file in the background, then put it beside the log.
+    """Pays for the file in the background, then keeps it beside the log.
 
     Nothing waits for it. A process that ends before, or a disk that stalls, leaves no file; the
-    next snapshot comes when it is due.
+    next snapshot is taken when it is due.
     """
     snapshot = effect.snapshot
     data = log.snapshot_bytes(snapshot, effect.records, timestamp_ms(process.now()), voters)

@@ -1,1 +1,1 @@
-"""process."""
+"""Parts of every process: its life and clock, machines and effects, sockets and channels, costs."""

@@ -1,6 +1,6 @@
-"""The acceptors of a broker, where something limits its connections.
+"""Acceptors of a broker with connection quotas.
 
-A connection that has to wait stands in the kernel's backlog: the client finds it established, and
+A connection that has to wait is in the kernel's backlog: the client finds it established, and
 nobody reads what it sends.
 
 Source: ``kafka.network.{Acceptor,Processor}``, ``SocketServer.closeThrottledConnections``.
@@ -13,11 +13,11 @@ from sim.ids import NodeId
 from sim.nodes.process.process import Process
 from sim.protocol.metadata.image import QuotaEntity
 from sim.protocol.quotas.connection import (
-    Accept,
+    AcceptConnection,
     ConnectionEffect,
     ConnectionQuotaConfig,
     ConnectionQuotas,
-    Drop,
+    DropConnection,
     Waited,
     first_wake,
 )
@@ -27,7 +27,7 @@ from sim.units import LONG_AGO, Micros
 
 
 class Sockets:
-    """The connections of a server, as its acceptors see them."""
+    """Connections of a server, as used by its acceptors."""
 
     @abstractmethod
     def accepted(self, link: Connection) -> None:
@@ -39,7 +39,7 @@ class Sockets:
 
 
 class Acceptor:
-    """Asks a broker's quotas about each connection, and carries out what they say.
+    """Checks a broker's connection quotas for each connection, and applies them.
 
     Args:
         process: The broker.
@@ -59,18 +59,18 @@ class Acceptor:
         self.reset()
 
     def reset(self) -> None:
-        """A new process: it has no connections."""
+        """Resets for a new process: it has no connections."""
         self.quotas = ConnectionQuotas(self._config)
         self._links: dict[int, Connection] = {}
         self._keys: dict[Connection, int] = {}
         self._wake_at: Micros = LONG_AGO
 
     def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """The cluster's metadata says so."""
+        """Applies quotas of the cluster's metadata."""
         self.quotas.update(quotas)
 
     def arrived(self, link: Connection, *, protected: bool) -> None:
-        """A connection stands in the backlog; once is enough."""
+        """Notes a connection in the backlog; idempotent."""
         if link in self._keys:
             return
         self._taken += 1
@@ -81,14 +81,14 @@ class Acceptor:
         self._perform(self.quotas.arrived(self._taken, address, now, protected=protected))
 
     def closed(self, link: Connection) -> None:
-        """A connection is gone."""
+        """Notes the end of a connection."""
         key = self._keys.pop(link, None)
         if key is not None:
             del self._links[key]
             self._perform(self.quotas.closed(key, self._process.kernel.time))
 
     def used(self, link: Connection) -> None:
-        """A request came on a connection."""
+        """Notes a request on a connection."""
         key = self._keys.get(link)
         if key is not None:
             self.quotas.used(key)
@@ -97,22 +97,22 @@ class Acceptor:
         process = self._process
         now = process.kernel.time
         for effect in effects:
-            if isinstance(effect, Accept):
+            if isinstance(effect, AcceptConnection):
                 if effect.key in self._links:
                     self._sockets.accepted(self._links[effect.key])
-            elif isinstance(effect, Drop):
+            elif isinstance(effect, DropConnection):
                 self._note(effect.key, effect.quota, effect.at - now)
                 process.call_at(effect.at, self._drop, effect.key)
             elif isinstance(effect, Waited):
                 self._note(effect.key, "max.connection.creation.rate", effect.wait_us)
         wake = first_wake(effects)
-        # A later one is asked for again by the one before.
+        # A later one is scheduled again by the one before.
         if now < wake and not now < self._wake_at <= wake:
             self._wake_at = wake
-            process.call_at(wake, self._go_on)
+            process.call_at(wake, self._wake_up)
 
-    def _go_on(self) -> None:
-        self._perform(self.quotas.go_on(self._process.kernel.time))
+    def _wake_up(self) -> None:
+        self._perform(self.quotas.wake(self._process.kernel.time))
 
     def _drop(self, key: int) -> None:
         link = self._links.get(key)

@@ -1,4 +1,4 @@
-"""A process on the network: how it starts and ends, its sockets, and its channels to servers."""
+"""A process on the network: its start and end, its sockets, and its channels to servers."""
 
 from sim.ids import NodeId
 from sim.nodes.process.channel import Channel, Requester, policy_of
@@ -19,16 +19,16 @@ class Node(Requester):
         self.world = world
         self.network = world.network
         self.tearing_down = False
-        """Whether it is killed and its sockets are still open: what they receive is lost."""
+        """True if it is killed and its sockets are still open: data that they receive is lost."""
         self.teardown_us: Micros = 0
         """From a kill until the sockets close: the kernel frees the memory first."""
         self._closing: list[Connection] = []
         """Connections of a killed process whose sockets are still open."""
         self._starts_next = False
         self.spare = False
-        """Whether it is no part of the cluster yet: then only its addition starts it."""
+        """True before it is part of the cluster: only its addition starts it."""
         self.tls: TlsSpec | None = None
-        """Of connections that this process asks for; ``None``: plaintext."""
+        """Of outgoing connections; ``None``: plaintext."""
         self.performers[fx.Send] = self._send
         self.performers[fx.Disconnect] = self._disconnect
         self.performers[fx.Close] = self._end_channel
@@ -39,7 +39,7 @@ class Node(Requester):
     # -- life -------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the process, with nothing left of the one before.
+        """Starts the process, without any state of the one before.
 
         Its port is free once the sockets of the one before are closed.
         """
@@ -54,14 +54,14 @@ class Node(Requester):
         self.boot()
 
     def boot(self) -> None:
-        """Build the machines and begin; every process overrides it."""
+        """Creates the machines and begins; every process overrides it."""
         raise NotImplementedError
 
     def crash(self) -> None:
-        """Die at once (``kill -9``): the page cache stays, connections are reset.
+        """Dies at once (``kill -9``): the page cache stays, connections are reset.
 
         Not at once: the kernel frees the memory of a process before it closes its files. Until then
-        it acknowledges what nobody will read.
+        it acknowledges segments that no process will read.
 
         Source: Linux ``do_exit``: ``exit_mm`` comes before ``exit_files``.
         """
@@ -76,7 +76,7 @@ class Node(Requester):
         self.kernel.call_at(at, self._close_sockets, self.incarnation)
 
     def lose_power(self) -> None:
-        """Go dark with the host: nobody is told."""
+        """Loses power with the host: peers get no message."""
         if self.running:
             self._die("powered_off")
         self.tearing_down = self._starts_next = False
@@ -84,7 +84,7 @@ class Node(Requester):
         self._forget()
 
     def _close_sockets(self, incarnation: int) -> None:
-        """The memory of a killed process is free: its connections are reset."""
+        """The memory of a killed process is freed: its connections are reset."""
         if incarnation != self.incarnation or self.running:
             return
         self.tearing_down = False
@@ -95,19 +95,19 @@ class Node(Requester):
             self._starts_next = False
             self.start()
 
-    def connects_in_vain(self, link: Connection) -> None:
+    def on_connect_during_teardown(self, link: Connection) -> None:
         """The kernel of a killed process accepts a connection: it is reset with the others."""
         self._closing.append(link)
 
     def shut_down(self) -> None:
-        """Stop in good order (SIGTERM); a process without anything to hand over just ends."""
+        """Stops in good order (SIGTERM); a process without a controlled shutdown just ends."""
         self._die("stopped")
         for connection in self.open_connections():
             connection.reset(self)
         self._forget()
 
     def end(self, state: str = "stopped") -> None:
-        """End of its own will: what it had opened it closes."""
+        """Exits: closes everything that it has opened."""
         open_connections = self.open_connections()
         self._die(state)
         self._forget()
@@ -115,10 +115,10 @@ class Node(Requester):
             connection.close(self)
 
     def accept_again(self) -> None:
-        """Its host has file descriptors again; only servers accept anything."""
+        """Its host has file descriptors again; no effect on processes that only connect."""
 
     def speed_up(self, by: int) -> None:
-        """Its host's CPU is as fast as usual again; only servers have work that waits for it."""
+        """Its host's CPU has its usual speed again; only processes with request handlers care."""
 
     def open_connections(self) -> list[Connection]:
         """Every connection of this process."""
@@ -150,7 +150,7 @@ class Node(Requester):
     # -- the network ------------------------------------------------------------------------------
 
     def channel(self, peer: NodeId, label: str = "") -> Channel:
-        """This process's connection to a server, made on demand."""
+        """Channel to a server, created on demand."""
         channel = self._channels.get((peer, label))
         if channel is None:
             unit = self.streams.named(f"channel/{self.name}->{peer}/{label}").unit
@@ -159,11 +159,11 @@ class Node(Requester):
         return channel
 
     def tls_to(self, peer: NodeId) -> TlsSpec | None:  # noqa: ARG002 - brokers look at it
-        """What encrypts this process's connections to a server; ``None``: nothing does."""
+        """TLS of this process's connections to a server; ``None``: plaintext."""
         return self.tls
 
     def open_connection(self, channel: Channel, peer: NodeId) -> Connection:
-        """Begin a connection to a server; the channel hears what becomes of it."""
+        """Begins a connection to a server; the channel gets the outcome."""
         server = self.world.server(peer)
         assert server is not None, f"no server with id {peer}"
         connection = self.network.connect(self, server, self.tls_to(peer))
@@ -171,7 +171,7 @@ class Node(Requester):
         return connection
 
     def close_connection(self, connection: Connection) -> None:
-        """Close a connection; its channel hears of it no more."""
+        """Closes a connection; its channel gets no more events of it."""
         self._by_connection.pop(connection, None)
         connection.close(self)
 
@@ -179,12 +179,12 @@ class Node(Requester):
         self, link: Connection, message: Message, correlation: int, sent_us: Micros
     ) -> None:
         """A message arrived at this process's socket."""
-        if self.still:
-            self._held.append((self._take_in, (link, message, correlation, sent_us)))
+        if self.frozen:
+            self._held.append((self._receive_message, (link, message, correlation, sent_us)))
         else:
-            self._take_in(link, message, correlation, sent_us)
+            self._receive_message(link, message, correlation, sent_us)
 
-    def _take_in(
+    def _receive_message(
         self,
         link: Connection,
         message: Message,
@@ -196,7 +196,7 @@ class Node(Requester):
             channel.on_response(message, correlation)
 
     def on_open(self, link: Connection) -> None:
-        """A connection that this process asked for is established."""
+        """An outgoing connection is established."""
         channel = self._by_connection.get(link)
         if channel is not None:
             channel.on_open()
@@ -210,11 +210,11 @@ class Node(Requester):
         raise AssertionError(f"{self.name} does not listen")
 
     def on_closed(self, link: Connection) -> None:
-        """A connection is over."""
+        """A connection is closed."""
         channel = self._by_connection.pop(link, None)
         if channel is None:
             return
-        if self.still:
+        if self.frozen:
             self._held.append((channel.on_closed, ()))
         else:
             channel.on_closed()

@@ -1,4 +1,4 @@
-"""A request in a server's hands."""
+"""A request that a server has received, until its response."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from sim.units import Micros
 
 @dataclass(init=False, slots=True)
 class Call:
-    """One request between its arrival and its answer, with the instants a trace row needs."""
+    """One request between its arrival and its response, with the instants of its trace row."""
 
     link: Connection
     request: Request

@@ -1,13 +1,13 @@
-"""The client end of a connection to one server, as Kafka's ``NetworkClient`` keeps it.
+"""Client end of a connection to one server: ``NetworkClient``'s part for one node.
 
-Responses come in the order of the requests. A request that is not answered in time closes the
+Responses come in the order of the requests. A request without a response in time closes the
 connection, and every open request on it fails. After a failure the next connection waits for the
-reconnect back-off. What is sent meanwhile waits here.
+reconnect back-off. Requests sent meanwhile wait here.
 
-A connection that is not established in time is given up, and the next one gets twice as long; only
-attempts in a row count for that. Threads of a broker that send one request and wait for its answer
-(fetchers, a ZooKeeper controller) forget the server's state with each failure, so their time never
-grows.
+A connection that is not established in time is closed, and the next one gets twice as long; only
+consecutive attempts count for that. Threads of a broker that send one request and wait for its
+response (fetchers, a ZooKeeper controller) drop the server's state with each failure, so their
+timeout never grows.
 
 Source: ``clients/NetworkClient.java``, ``ClusterConnectionStates.java`` (KIP-144, KIP-601);
 ``BrokerBlockingSender``, ``ControllerChannelManager``, ``InterBrokerSendThread``, ``RaftManager``.
@@ -32,21 +32,21 @@ from sim.units import LONG_AGO, MS, NEVER, SECOND, Bytes, Micros
 
 @dataclass(frozen=True, slots=True)
 class ReconnectPolicy:
-    """How a kind of connection is made again."""
+    """Reconnection of one kind of connections."""
 
     backoff_us: Micros
     """``reconnect.backoff.ms``."""
     backoff_us_max: Micros
-    """``reconnect.backoff.max.ms``; the same as ``backoff_us``: neither growth nor jitter."""
+    """``reconnect.backoff.max.ms``; if equal to ``backoff_us``: neither growth nor jitter."""
     forgets: bool = False
-    """Whether each failure closes the client's state of the server."""
+    """True if each failure drops the client's state of the server."""
 
 
 CLIENTS = ReconnectPolicy(50 * MS, 1 * SECOND)
 """Producers, consumers, administrators."""
 
 BLOCKING = ReconnectPolicy(0, 0, forgets=True)
-"""Who sends a request and waits for its answer; its own back-off follows a failure."""
+"""Threads that send a request and wait for its response; they back off on their own."""
 
 SEND_THREADS = ReconnectPolicy(50 * MS, 50 * MS)
 """A broker's requests to controllers and coordinators, and transaction markers."""
@@ -63,7 +63,7 @@ _POLICIES = {
 
 
 def policy_of(label: str) -> ReconnectPolicy:
-    """How connections of that label are made again."""
+    """Policy for channels of a label."""
     if label.startswith("fetcher-"):
         return BLOCKING
     return _POLICIES.get(label, SEND_THREADS)
@@ -78,7 +78,7 @@ SETUP_TIMEOUT_US_MAX: Micros = 30 * SECOND
 
 @dataclass(init=False, slots=True)
 class _Open:
-    """A request without an answer."""
+    """A request without a response."""
 
     port: Port
     correlation: int
@@ -99,26 +99,26 @@ class _Open:
 
 
 class Requester(Dispatcher):
-    """A process that asks servers, as its channels see it."""
+    """A process that sends requests, as used by its channels."""
 
     @abstractmethod
     def open_connection(self, channel: "Channel", peer: NodeId) -> Connection:
-        """Begin a connection to a server; the channel hears what becomes of it."""
+        """Begins a connection to a server; the channel gets the outcome."""
 
     @abstractmethod
     def close_connection(self, connection: Connection) -> None:
-        """Close a connection; its channel hears of it no more."""
+        """Closes a connection; its channel gets no more events of it."""
 
     def receive(self, port: Port, event: ResponseReceived) -> None:
-        """An answer to a machine's request; a process that pays for it first overrides this."""
+        """Delivers a response to a machine; a process that pays for it first overrides this."""
         self.deliver(port, event)
 
     def throttled(self, port: Port, server: NodeId, until: Micros) -> None:
-        """A server makes this process wait; what it sends meanwhile waits in its channel."""
+        """Mutes this process for a server's quota; requests wait in its channel meanwhile."""
 
 
 class Channel:
-    """One connection of a process to a server, with what is open on it."""
+    """One connection of a process to a server, with its open requests."""
 
     __slots__ = (
         "_backoff_until",
@@ -148,32 +148,32 @@ class Channel:
         self._open: deque[_Open] = deque()
         self._waiting: deque[_Open] = deque()
         self._failures = 0
-        """Connections in a row that ended, whether they had been established or not."""
+        """Consecutive connections that ended, whether they had been established or not."""
         self._setups_failed = 0
-        """Attempts in a row that did not lead to a connection."""
+        """Consecutive attempts that established no connection."""
         self._backoff_until: Micros = -NEVER
         self._setup_by: Micros = NEVER
         self._cipher_free: Micros = LONG_AGO
         self._throttled_until: Micros = 0
-        """By the kernel's clock, when the server's quotas let this client go on; 0: at any time."""
+        """End of the server's throttling, by the kernel's clock; 0: not throttled."""
         self._timer = process.timer(self._due)
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is established."""
+        """True if the connection is established."""
         return self._connection is not None and self._connection.is_open
 
     @property
     def connectable_at(self) -> Micros:
-        """The instant before which no connection is attempted: the reconnect back-off's end."""
+        """End of the reconnect back-off."""
         return self._backoff_until if self._connection is None else LONG_AGO
 
     def send(self, port: Port, correlation: int, request: Request, timeout_us: Micros) -> None:
-        """Send, or wait for the connection; the machine hears of the outcome once."""
+        """Sends, or waits for the connection; the machine gets exactly one outcome."""
         deadline = self._process.kernel.time + timeout_us
         item = _Open(port, correlation, request, deadline)
         connection = self._connection
-        waits = self._throttled_until and not self._goes_on()
+        waits = self._throttled_until and not self._resume_if_unthrottled()
         if connection is not None and connection.is_open and not waits:
             self._open.append(item)
             if connection.tls is None:
@@ -192,7 +192,7 @@ class Channel:
             self._timer.set(deadline)
 
     def disconnect(self) -> None:
-        """Close; every open request fails with NETWORK_EXCEPTION."""
+        """Closes; every open request fails with NETWORK_EXCEPTION."""
         self._shut()
         self._fail_all(ErrorCode.NETWORK_EXCEPTION)
 
@@ -200,7 +200,7 @@ class Channel:
         """The server accepted."""
         self._failures = self._setups_failed = 0
         self._setup_by = NEVER
-        if not self._throttled_until or self._goes_on():
+        if not self._throttled_until or self._resume_if_unthrottled():
             self._send_waiting()
         self._arm()
 
@@ -215,7 +215,7 @@ class Channel:
                 self._send_sealed(self._connection, item)
 
     def on_response(self, message: Message, correlation: int) -> None:
-        """The answer to the oldest open request: a server answers a connection in order."""
+        """Response to the oldest open request: a server answers a connection in order."""
         item = self._open.popleft()
         assert item.correlation == correlation, "a response out of order"
         if type(message) is Envelope:
@@ -241,7 +241,7 @@ class Channel:
         self._fail_all(ErrorCode.NETWORK_EXCEPTION)
 
     def no_answer_to(self, correlation: int) -> None:
-        """The request with that number gets no answer (acks=0): forget that it is open."""
+        """Forgets an open request without a response (acks=0)."""
         for item in self._open:
             if item.correlation == correlation:
                 self._open.remove(item)
@@ -250,9 +250,9 @@ class Channel:
     # -- quotas -----------------------------------------------------------------------------------
 
     def _throttle(self, port: Port, wait: Micros) -> None:
-        """The server says ``throttle_time_ms``: nothing is sent meanwhile (KIP-219).
+        """Applies ``throttle_time_ms`` of a response: nothing is sent meanwhile (KIP-219).
 
-        Open requests may take so much longer. A new connection changes nothing.
+        Open requests get as much more time. A new connection changes nothing.
 
         Source: ``NetworkClient.maybeThrottle``, ``InFlightRequests.incrementThrottleTime``.
         """
@@ -262,8 +262,8 @@ class Channel:
             item.deadline += wait
         self._process.throttled(port, self._peer, until)
 
-    def _goes_on(self) -> bool:
-        """Whether requests can be sent again; then those that waited are, first."""
+    def _resume_if_unthrottled(self) -> bool:
+        """True if requests can be sent again; sends those that waited first."""
         if self._process.kernel.time < self._throttled_until:
             return False
         self._throttled_until = 0
@@ -274,7 +274,7 @@ class Channel:
     # -- TLS --------------------------------------------------------------------------------------
 
     def _send_sealed(self, connection: Connection, item: _Open) -> None:
-        """Encrypt, then send: the thread that talks to this server does one thing at a time."""
+        """Encrypts, then sends: the thread of this connection does one thing at a time."""
         assert connection.tls is not None, "plaintext needs no thread"
         at = self._ciphered_at(connection.tls, item.request.size_bytes)
         connection.to_server.send(item.request, item.correlation, at)
@@ -284,7 +284,7 @@ class Channel:
         self._cipher_free = start + tls.crypt_us(size)
         return self._cipher_free
 
-    # -- inside -----------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
     def _connect(self) -> None:
         now = self._process.kernel.time
@@ -341,9 +341,9 @@ class Channel:
         expired = [item for item in self._waiting if item.deadline <= now]
         if expired:
             self._waiting = deque(item for item in self._waiting if item.deadline > now)
-            self._tell(expired, ErrorCode.REQUEST_TIMED_OUT)
+            self._deliver_failures(expired, ErrorCode.REQUEST_TIMED_OUT)
         if self._throttled_until:
-            self._goes_on()
+            self._resume_if_unthrottled()
         if self._waiting and self._connection is None:
             self._connect()
         self._arm()
@@ -359,8 +359,8 @@ class Channel:
         self._open.clear()
         self._waiting.clear()
         self._timer.cancel()
-        self._tell(failed, error)
+        self._deliver_failures(failed, error)
 
-    def _tell(self, failed: list[_Open], error: ErrorCode) -> None:
+    def _deliver_failures(self, failed: list[_Open], error: ErrorCode) -> None:
         for item in failed:
             self._process.deliver(item.port, RequestFailed(self._peer, item.correlation, error))

@@ -1,7 +1,7 @@
-"""What compressing and decompressing records costs a thread: a model of speed, by codec and level.
+"""CPU costs of compression and decompression, by codec and level.
 
-The bytes are really compressed; the time that takes on the simulated machine is not measured but
-follows from these figures, so that a run does not depend on the machine it runs on.
+Batches are really compressed; the simulated time that it takes is not measured but follows from
+these figures, so that a run does not depend on the machine it runs on.
 
 Source: the tables of zstd's and lzbench's READMEs, one core, rounded; a modelling choice.
 """
@@ -21,7 +21,7 @@ from sim.wire.record_batch import RecordBatch
 _MB: Final = 1_000_000
 
 _LZ4_FAST: Final = 700 * _MB
-"""Kafka's default level for lz4 is its fast compressor, whatever the number says."""
+"""Kafka's default level for lz4 is its fast compressor, despite the number."""
 
 COMPRESS: Final[Mapping[Codec, tuple[tuple[int, ...], tuple[int, ...]]]] = {
     "gzip": ((1, 6, 9), (100 * _MB, 35 * _MB, 14 * _MB)),
@@ -32,7 +32,7 @@ COMPRESS: Final[Mapping[Codec, tuple[tuple[int, ...], tuple[int, ...]]]] = {
         (800 * _MB, 500 * _MB, 300 * _MB, 120 * _MB, 70 * _MB, 35 * _MB, 10 * _MB, 4 * _MB),
     ),
 }
-"""Levels from which a speed holds, and the speeds: uncompressed bytes a second."""
+"""Levels from which a speed applies, and the speeds: uncompressed bytes a second."""
 
 DECOMPRESS: Final[Mapping[Codec, int]] = {
     "gzip": 400 * _MB, "snappy": 1_500 * _MB, "lz4": 4_000 * _MB, "zstd": 1_400 * _MB,
@@ -41,7 +41,7 @@ DECOMPRESS: Final[Mapping[Codec, int]] = {
 
 
 def compress_us(codec: Codec, level: int | None, raw_bytes: Bytes) -> Micros:
-    """What it costs to compress so many bytes, rounded up; nothing for ``none``."""
+    """Time to compress so many bytes, rounded up; nothing for ``none``."""
     if codec == "none":
         return 0
     if level is None:
@@ -56,15 +56,15 @@ def compress_us(codec: Codec, level: int | None, raw_bytes: Bytes) -> Micros:
 
 
 def decompress_us(codec: Codec, raw_bytes: Bytes) -> Micros:
-    """What it costs to get so many bytes back, rounded up; nothing for ``none``."""
+    """Time to decompress to so many bytes, rounded up; nothing for ``none``."""
     return 0 if codec == "none" else -(-raw_bytes * SECOND // DECOMPRESS[codec])
 
 
 class ProduceCosts:
-    """What a leader's request handler pays for the codecs of produced batches.
+    """Codec costs of a leader's request handler for produced batches.
 
-    It decompresses every compressed batch to look at its records; where the topic wants another
-    codec it compresses them again.
+    It decompresses every compressed batch to check its records; if the topic's ``compression.type``
+    is another codec, it compresses them again.
 
     Source: ``LogValidator.validateMessagesAndAssignOffsetsCompressed``.
     """
@@ -73,7 +73,7 @@ class ProduceCosts:
         self._rules_of = rules_of
 
     def of(self, request: ProduceRequest) -> Micros:
-        """For all batches of the request, one after the other."""
+        """Costs of all batches of the request, one after the other."""
         cost: Micros = 0
         for partition, batch in request.batches:
             assert isinstance(batch, RecordBatch), "a real broker takes real batches"

@@ -1,11 +1,11 @@
-"""Fetched records that are not in memory: the network thread that sends them waits for the disk.
+"""Fetched records outside the page cache: the sending network thread waits for the disk.
 
 ``sendfile`` of pages that the page cache does not hold blocks the network thread, so every other
-answer behind it waits, too; the request handler has been free for long. The connection stays muted
-until the answer is in the socket.
+response behind it waits, too; the request handler has been free for long. The connection stays
+muted until the response is in the socket.
 
-Simplified: the disk is asked when the answer is made, not when the thread comes to it, and the
-few bytes that the handler looks at to find the first batch are read with the rest.
+Simplified: the disk is read when the response is made, not when the thread comes to it, and the few
+bytes that the handler reads to find the first batch are read with the rest.
 
 Source: ``FileRecords.writeTo``, ``PlaintextTransportLayer.transferFrom``.
 """
@@ -22,15 +22,15 @@ from sim.units import Micros
 
 
 class ColdReads:
-    """The answers of one host's process that wait for disks."""
+    """Responses of one host's process that wait for disks."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self.pending = host.page_cache.pending
-        """Empty as long as every read finds its bytes in memory."""
+        """Empty as long as every read finds its bytes in the page cache."""
 
     def of(self, response: FetchResponse) -> dict[TopicPartition, ColdRead]:
-        """What memory did not hold of an answer; the answer pays for it from now on."""
+        """Cold reads of a response; the response pays for them from now on."""
         pending = self.pending
         found = [r.partition for r in response.results if r.partition in pending]
         return {partition: pending.pop(partition) for partition in found}
@@ -42,17 +42,18 @@ class ColdReads:
         now: Micros,
         write_us: Micros,
     ) -> Micros:
-        """Read, then write to the socket, on one network thread.
+        """Reads, then writes to the socket, on one network thread.
 
         Args:
-            reads: What is missing, by partition; what is read is taken out. Something is left if a
-                disk is stalled.
-            disks: Where each lies; ``None``: nowhere any more.
+            reads: Cold reads by partition; completed ones are removed. Some are left if a disk is
+                stalled.
+            disks: Disk of each partition; ``None``: its log is closed.
             now: The present instant.
-            write_us: What the answer costs the thread besides.
+            write_us: Other cost of the response to the thread.
 
         Returns:
-            When the answer is complete, or when to come again for what is left.
+            The instant at which the response is complete, or of the next attempt for reads that are
+            left.
         """
         threads = self._host.network_threads
         done = now

@@ -1,4 +1,4 @@
-"""What messages and requests cost a server's threads."""
+"""CPU costs of messages and requests in a server."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from sim.units import KIB, SECOND, Bytes, Micros
 
 @dataclass(frozen=True, slots=True)
 class CpuSpec:
-    """What messages and requests cost a server's threads.
+    """CPU costs of messages and requests in a server's threads.
 
     The defaults are modelling choices for a fast server; a slow one takes a few times as long.
     """
@@ -27,11 +27,11 @@ class CpuSpec:
     handler_fetch_bytes_per_s: int = 20_000_000_000
     """Fetched bytes, sent from the page cache by the network thread."""
     preempted: Spread = Spread(2_000, 20_000)
-    """How long a thread waits that is interrupted where a historic behaviour was a race."""
+    """Waiting time of a thread that is preempted where a historic behaviour was a race."""
     metadata_load: Spread = Spread(40_000, 70_000)
-    """A broker's way from committed records to a new image: listener, queue, loader."""
+    """A broker's time from committed records to a new image: listener, queue, loader."""
     metadata_publish: Spread = Spread(50_000, 75_000)
-    """A broker's publishers, until roles have changed, if the records change anything."""
+    """Time of a broker's publishers, until roles have changed, if the records change anything."""
     metadata_partition_us: Micros = 20
     """The same, for each partition that changes."""
     teardown_us: Micros = 0
@@ -39,16 +39,16 @@ class CpuSpec:
     young_bytes: Bytes = 0
     """Objects that fit into the young generation between two collections; 0: never collected."""
     young_request_bytes: Bytes = 16 * KIB
-    """What a request allocates beside its own size."""
+    """Allocation of a request beside its own size."""
     young_pause: Spread = Spread(5_000, 20_000)
-    """How long a young collection stops everything."""
+    """Pause of a young collection."""
 
     def transfer_us(self, size: Bytes, tls: TlsSpec | None) -> Micros:
-        """What a message costs a network thread, rounded up; TLS rules out zero copy."""
+        """Time of a network thread for a message, rounded up; TLS rules out zero copy."""
         if tls is not None:
             return self.network_request_us + tls.crypt_us(size)
         return self.network_request_us - (-size * SECOND // self.handler_fetch_bytes_per_s)
 
     def copy_us(self, size: Bytes) -> Micros:
-        """What it costs to copy and check so many bytes, rounded up."""
+        """Time to copy and check so many bytes, rounded up."""
         return -(-size * SECOND // self.handler_produce_bytes_per_s)

@@ -9,7 +9,7 @@ from sim.units import Micros
 
 
 class Deliveries:
-    """What the network tells of its messages, written down."""
+    """Writes the network's deliveries to the trace."""
 
     __slots__ = ("_kernel", "_table")
 
@@ -20,7 +20,7 @@ class Deliveries:
     def note(
         self, sender: str, receiver: str, message: Message, sent_us: Micros, held: str
     ) -> None:
-        """A message arrived; ``held`` says what kept it, if anything did."""
+        """Adds a row for an arrived message; ``held``: cause of a delay, if any."""
         kind = kind_of(message)
         self._table.add(
             (self._kernel.time, sender, receiver, kind, message.size_bytes, sent_us, held)

@@ -1,7 +1,7 @@
-"""A process that runs machines: it lets them decide, and performs their effects.
+"""A process that runs machines: delivers events to them, and performs their effects.
 
-A decision is taken at one instant; effects are performed in their order; only an effect that takes
-time lets other things happen in between.
+A decision is taken at one instant; effects are performed in their order; other events are handled
+in between only if an effect takes time.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,15 +19,15 @@ from sim.units import MS, Micros
 Performer = Callable[[Port, Any], Micros | None]
 """Performs one effect.
 
-Returns the instant from which later effects may go on, ``None`` for now, or TRY_AGAIN if the effect
-could not begin (a stalled disk).
+Returns the instant from which later effects are performed, ``None`` for now, or TRY_AGAIN if the
+effect could not begin (a stalled disk).
 """
 
 TRY_AGAIN: Micros = -(1 << 61)
 """See :data:`Performer`."""
 
 TRY_AGAIN_US: Micros = 10 * MS
-"""How long an effect that could not begin waits before the next attempt."""
+"""Time until the next attempt of an effect that could not begin."""
 
 
 class Dispatcher(Process):
@@ -42,12 +42,12 @@ class Dispatcher(Process):
         self.ports: dict[str, Port] = {}
 
     def add_machine(self, name: str, machine: Machine, *, serial: bool = False) -> Port:
-        """Take a machine in. ``serial``: it sees no event while its last decision is performed."""
+        """Adds a machine. ``serial``: it gets no event while its last decision is performed."""
         port = self.ports[name] = Port(name, machine, serial=serial)
         return port
 
     def deliver(self, port: Port, event: object) -> None:
-        """Let the machine decide, and perform what it decided."""
+        """Lets the machine handle an event, and performs its effects."""
         if port.busy:
             port.backlog.append(event)
             return
@@ -59,7 +59,7 @@ class Dispatcher(Process):
             self.storage_failed(failure)
 
     def perform(self, port: Port, effects: Sequence[Any], index: int = 0) -> None:
-        """Perform effects in order, from ``index`` on; wait where one takes time."""
+        """Performs effects in order, from ``index`` on; waits where one takes time."""
         performers = self.performers
         trace = self.trace
         now = self.kernel.time
@@ -77,10 +77,10 @@ class Dispatcher(Process):
                 resume, following = now + TRY_AGAIN_US, position
             if following < len(effects) or port.serial:
                 port.busy = port.serial
-                self.call_at(resume, self._go_on, port, effects, following)
+                self.call_at(resume, self._resume_effects, port, effects, following)
                 return
 
-    def _go_on(self, port: Port, effects: Sequence[Any], index: int) -> None:
+    def _resume_effects(self, port: Port, effects: Sequence[Any], index: int) -> None:
         port.busy = False
         self.perform(port, effects, index)
         while port.backlog and not port.busy:
@@ -93,7 +93,7 @@ class Dispatcher(Process):
             timer = port.timers[effect.name] = self.timer(self.deliver, port, event)
         at = effect.at - self.host.clock_offset_us
         wakeups = self.host.wakeups
-        # A machine asks for the next beat when the one before was made: so beats drift.
+        # A machine schedules the next heartbeat when the one before is made: so they drift.
         timer.set(at if wakeups is None else at + wakeups.draw())
 
     def _cancel_timer(self, port: Port, effect: fx.CancelTimer) -> None:

@@ -1,4 +1,4 @@
-"""A machine as its shell holds it."""
+"""A machine in its process: timers, and events that wait."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from sim.units import Micros
 
 
 class Machine(Protocol):
-    """A mind: events in, effects out; no clock, no chance, no SimPy."""
+    """A state machine: events in, effects out; no clock, no chance, no SimPy."""
 
     def handle(self, event: Any, now: Micros) -> Sequence[Any]:  # noqa: ANN401 - its own union
-        """Decide."""
+        """Handles an event; returns effects in order."""
 
 
 class Port:
-    """A machine as its shell holds it: its timers, and what waits while effects take time."""
+    """A machine in its process: its timers, and events that wait while effects take time."""
 
     __slots__ = ("backlog", "busy", "machine", "name", "serial", "timers")
 

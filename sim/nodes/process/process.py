@@ -1,8 +1,8 @@
-"""A process on a host: its life, its clock, and what it does later.
+"""A process on a host: its life, its clock, and its scheduled calls.
 
-A crash drops everything that was still to come: each start of the process has its own incarnation,
-and calls for an earlier one are ignored. A process that is stopped, by a signal or for a garbage
-collection, handles nothing; what comes meanwhile is handled afterwards, in its order.
+A crash drops all scheduled calls: each start of the process has its own incarnation, and calls of
+an earlier one are ignored. A process that is stopped, by a signal or for a garbage collection,
+handles nothing; events that come meanwhile are handled afterwards, in order.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from sim.units import Micros
 
 
 class World(Protocol):
-    """What a process may know of the others: where a server is."""
+    """World of a process: clock, trace, random streams, and the addresses of servers."""
 
     kernel: Kernel
     network: Network
@@ -29,16 +29,16 @@ class World(Protocol):
     streams: Streams
 
     def server(self, node: NodeId) -> Endpoint | None:
-        """The process behind a ``node.id``."""
+        """Server with a ``node.id``."""
 
 
 class Process:
-    """A process, whatever it runs.
+    """A process on a host, whatever it runs.
 
     Args:
         name: Printed name.
         host: Where it runs.
-        world: Clock, trace and chance.
+        world: Clock, trace and random streams.
     """
 
     def __init__(self, name: str, host: Host, world: World) -> None:
@@ -50,88 +50,88 @@ class Process:
         self.incarnation = 0
         self.running = False
         self.paused = False
-        """Whether a signal (SIGSTOP) has stopped it."""
+        """True if a signal (SIGSTOP) has stopped it."""
         self.collecting = False
-        """Whether its collector has stopped everything."""
-        self.still = False
-        """Whether it handles nothing, for either reason."""
-        self._brief = False
-        """Whether it stops for a moment only, which is no state of the process."""
+        """True during a stop-the-world collection."""
+        self.frozen = False
+        """True if it handles nothing, for either reason."""
+        self._short_stop = False
+        """True during a short stop, which is no state of the process."""
         self._held: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._coroutines: list[Coroutine] = []
 
     @property
     def host_name(self) -> str:
-        """The host it runs on."""
+        """Its host's name."""
         return self.host.name
 
     def now(self) -> Micros:
-        """What the host's clock shows."""
+        """Present time by the host's clock."""
         return self.kernel.now() + self.host.clock_offset_us
 
     def note_state(self, state: str) -> None:
-        """Write the process's state to the trace."""
+        """Writes the process's state to the trace."""
         row = NodeStates.row(self.name, state=state, incarnation=self.incarnation)
         self.trace.write(self.kernel.now(), row)
 
     # -- life -------------------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """Stop (SIGSTOP): its sockets still accept, nothing is handled."""
+        """Stops (SIGSTOP): its sockets still accept, nothing is handled."""
         self.paused = True
-        self._stand_still()
+        self._stop_handling()
 
     def resume(self) -> None:
-        """Go on, working off what came meanwhile, in its order."""
+        """Resumes; handles the events that came meanwhile, in order."""
         self.paused = False
-        self._go_on_with_all()
+        self._handle_held()
 
     def collect(self) -> None:
-        """The collector stops everything: nothing is handled, as after SIGSTOP."""
+        """Begins a full collection: nothing is handled, as after SIGSTOP."""
         self.collecting = True
-        self._stand_still()
+        self._stop_handling()
 
     def collected(self) -> None:
-        """The collector is done: go on, unless a signal has stopped the process meanwhile."""
+        """Ends the collection: resumes, unless a signal has stopped the process meanwhile."""
         self.collecting = False
-        self._go_on_with_all()
+        self._handle_held()
 
     def stop_for(self, pause_us: Micros) -> None:
-        """Stop everything for a moment, as a young collection does; no row says so."""
-        if self.still:
+        """Stops everything for a moment, as a young collection does; no row is written."""
+        if self.frozen:
             return
-        self.still = self.collecting = self._brief = True
+        self.frozen = self.collecting = self._short_stop = True
         # By the kernel's clock, for the process cannot wake itself.
-        self.kernel.call_at(self.kernel.time + pause_us, self._moment_over, self.incarnation)
+        self.kernel.call_at(self.kernel.time + pause_us, self._end_short_stop, self.incarnation)
 
-    def _moment_over(self, incarnation: int) -> None:
+    def _end_short_stop(self, incarnation: int) -> None:
         if self.running and self.incarnation == incarnation:
             self.collected()
 
-    def _stand_still(self) -> None:
-        if not self.still or self._brief:
-            self.still = True
-            self._brief = False
+    def _stop_handling(self) -> None:
+        if not self.frozen or self._short_stop:
+            self.frozen = True
+            self._short_stop = False
             self.note_state("paused")
 
-    def _go_on_with_all(self) -> None:
+    def _handle_held(self) -> None:
         if self.paused or self.collecting:
             return
-        self.still = False
-        if not self._brief:
+        self.frozen = False
+        if not self._short_stop:
             self.note_state("resumed")
-        self._brief = False
+        self._short_stop = False
         held, self._held = self._held, []
         for index, (fn, args) in enumerate(held):
-            if self.still:
+            if self.frozen:
                 self._held = held[index:]
-            if self.still or not self.running:
+            if self.frozen or not self.running:
                 return
             self._call(fn, args)
 
     def _die(self, state: str) -> None:
         self.running = False
-        self.paused = self.collecting = self.still = self._brief = False
+        self.paused = self.collecting = self.frozen = self._short_stop = False
         for coroutine in self._coroutines:
             if coroutine.is_alive:
                 coroutine.interrupt()
@@ -141,22 +141,22 @@ class Process:
     # -- time -------------------------------------------------------------------------------------
 
     def call_at(self, at: Micros, fn: Callable[..., object], *args: Any) -> Call:  # noqa: ANN401
-        """Call at the (true) instant, unless this incarnation is over; held back while paused."""
+        """Calls at the (true) instant, unless this incarnation has ended; delayed while paused."""
         return self.kernel.call_at(at, self._guarded, self.incarnation, fn, args)
 
     def spawn(self, task: Task) -> None:
-        """Start a coroutine of this process; it ends with this incarnation."""
+        """Starts a coroutine of this process; it ends with this incarnation."""
         self._coroutines.append(self.kernel.spawn(self.name, task))
 
     def timer(self, fn: Callable[..., object], *args: Any) -> Timer:  # noqa: ANN401
-        """An alarm of this incarnation, not yet set; held back while paused."""
+        """Creates an alarm of this incarnation, not yet set; delayed while paused."""
         incarnation = self.incarnation
         return self.kernel.timer(lambda: self._guarded(incarnation, fn, args))
 
     def _guarded(self, incarnation: int, fn: Callable[..., object], args: tuple[Any, ...]) -> None:
         if incarnation != self.incarnation or not self.running:
             return
-        if self.still:
+        if self.frozen:
             self._held.append((fn, args))
             return
         self._call(fn, args)
@@ -168,5 +168,5 @@ class Process:
             self.storage_failed(failure)
 
     def storage_failed(self, failure: StorageFailed) -> None:
-        """A disk refused in the middle of something; a process with a disk says what that means."""
+        """Handles a failed disk in the middle of a step; processes with disks override it."""
         raise failure

@@ -1,7 +1,7 @@
 """A process that answers requests: Kafka's socket server, request queue and request handlers.
 
 One request per connection is served at a time: the connection is muted from receipt until its
-answer has been handed to the socket, so a pipelining client's next request waits in the socket. A
+response has been handed to the socket, so a pipelining client's next request waits in the socket. A
 request costs a network thread and a request handler, and one event of the kernel.
 
 Left out: ``queued.max.requests`` (the request queue has no bound).
@@ -51,7 +51,7 @@ class _Link:
 
 
 class ServerNode(Node):
-    """A broker or a controller: listens, queues, decides, answers."""
+    """A broker, controller or ZooKeeper server: listens, queues, decides, answers."""
 
     def __init__(self, node_id: NodeId, name: str, host: Host, world: World, cpu: CpuSpec) -> None:
         super().__init__(name, host, world)
@@ -60,49 +60,49 @@ class ServerNode(Node):
         self.teardown_us = cpu.teardown_us
         self.routes: dict[type[Request], Port] = {}
         self.codec_costs: ProduceCosts | None = None
-        """What codecs cost the request handlers; ``None`` if no batch is ever compressed."""
+        """Codec costs of request handlers; ``None`` if no batch is ever compressed."""
         self.throttling: Throttling | None = None
-        """Quotas of clients; ``None`` if there never are any."""
+        """Client quotas; ``None`` if the scenario has none."""
         self.acceptor: Acceptor | None = None
-        """Quotas of connections; ``None`` if nothing ever limits them."""
+        """Connection quotas; ``None`` if the scenario has none."""
         self.listening = True
-        """Whether the port of clients and brokers is open; before, connections are refused."""
+        """True if the port of clients and brokers is open; connections are refused before."""
         self.served_before: tuple[type[Request], ...] = ()
-        """What is served while it is not: these requests come by another port of the process."""
+        """Requests that are served before: they arrive on another port of the process."""
         self.requests_answered = 0
-        self.facts_end: Offset = 0
-        """Committed records below it have trace rows, as far as this process's controller wrote
-        them; 0 in a process without one."""
+        self.rows_end: Offset = 0
+        """Offset up to which this process's controller wrote rows of committed records; 0 in a
+        process without one."""
         self.performers[fx.Reply] = self._reply
         self._links: dict[Connection, _Link] = {}
         self._calls: dict[int, Call] = {}
         self._backlog: dict[Connection, bool] = {}
         self._slowed: deque[tuple[Scheduled, Call]] = deque()
-        """What a slow CPU was given, in the order in which it gets done."""
+        """Calls that a slow CPU delays, in order of completion."""
         self._tokens = 0
         self._young = Delays(cpu.young_pause, self.streams.named(f"collector/{name}").unit)
         self._young_left: Bytes = cpu.young_bytes
-        """Until the next young collection."""
+        """Bytes until the next young collection."""
         self._cold = ColdReads(host)
         self._requests: TableWriter[RequestsRow] = world.trace.table("requests")
 
     def route(self, port: Port, *requests: type[Request]) -> None:
-        """Requests of these types go to that machine."""
+        """Routes requests of these types to that machine."""
         for request in requests:
             self.routes[request] = port
 
     def halt(self, reason: str) -> None:
-        """The process ends at once by itself, as by Kafka's ``Exit.halt``; the trace says why."""
+        """Ends the process at once, as Kafka's ``Exit.halt``; the trace has the reason."""
         if not self.running:
             return
         for disk in self.host.disks:
-            # Where the run lies is no part of it.
+            # The run's directory is no part of it.
             reason = reason.replace(f"{disk.store.root.parent}/", "")
         self.trace.write(self.kernel.time, Halts.row(self.name, reason=reason))
         self.crash()
 
     def open_port(self) -> None:
-        """The broker is in service: connections are taken, and requests answered, from now on.
+        """Opens the client port: the broker is in service.
 
         Source: ``SocketServer.enableRequestProcessing``, ``Acceptor.start`` (3.5), which open the
         port when ``BrokerServer`` has seen the broker unfenced.
@@ -111,7 +111,7 @@ class ServerNode(Node):
         self.note_state("running")
 
     def open_connections(self) -> list[Connection]:
-        """Every connection of this process, asked for or accepted."""
+        """Every connection of this process, outgoing and accepted."""
         return [*super().open_connections(), *self._links]
 
     def _forget(self) -> None:
@@ -129,7 +129,7 @@ class ServerNode(Node):
     # -- arrival ----------------------------------------------------------------------------------
 
     def on_accept(self, link: Connection) -> None:
-        """A client connected; until it is accepted, what it sends waits in the backlog."""
+        """A client connected; its requests wait in the backlog until the connection is accepted."""
         if not self.listening and not self.served_before:
             link.reset(self)
             return
@@ -143,7 +143,7 @@ class ServerNode(Node):
             self.acceptor.arrived(link, protected=isinstance(link.client, ServerNode))
 
     def accept_again(self) -> None:
-        """There are descriptors again: serve what waits in the backlog."""
+        """There are file descriptors again: serves the backlog."""
         for link in list(self._backlog):
             if self.acceptor is None:
                 self.accepted(link)
@@ -151,7 +151,7 @@ class ServerNode(Node):
                 self.acceptor.arrived(link, protected=isinstance(link.client, ServerNode))
 
     def accepted(self, link: Connection) -> None:
-        """A connection leaves the backlog: serve what it has brought."""
+        """A connection leaves the backlog: serves its requests."""
         said_hello = self._backlog.pop(link, False)
         state = self._links.get(link)
         if state is not None:
@@ -160,13 +160,13 @@ class ServerNode(Node):
                 self.on_hello(link)
 
     def drop(self, link: Connection) -> None:
-        """Close a connection."""
+        """Closes a connection."""
         if self._links.pop(link, None) is not None:
             self._backlog.pop(link, None)
             link.close(self)
-            self._gone(link)
+            self._connection_closed(link)
 
-    def _gone(self, link: Connection) -> None:
+    def _connection_closed(self, link: Connection) -> None:
         if self.acceptor is not None:
             self.acceptor.closed(link)
 
@@ -174,7 +174,7 @@ class ServerNode(Node):
         """A client begins the TLS handshake: a network thread does this server's part."""
         if link in self._backlog:
             self._backlog[link] = True
-        elif self.still:
+        elif self.frozen:
             self._held.append((self.on_hello, (link,)))
         elif link.tls is not None:
             now = self.kernel.time
@@ -182,27 +182,27 @@ class ServerNode(Node):
             self.call_at(done, link.answer_hello)
 
     def connection_of(self, token: int) -> Connection | None:
-        """The connection of a request that is not answered yet."""
+        """Connection of a request that is not answered yet."""
         call = self._calls.get(token)
         return None if call is None else call.link
 
     def on_closed(self, link: Connection) -> None:
-        """A client is gone, or a server this process asked."""
+        """A client has disconnected, or a server of an outgoing connection."""
         if self._links.pop(link, None) is None:
             super().on_closed(link)
         else:
-            self._gone(link)
+            self._connection_closed(link)
 
-    def _take_in(
+    def _receive_message(
         self, link: Connection, message: Message, correlation: int, sent_us: Micros
     ) -> None:
         state = self._links.get(link)
         # A broker that connects to itself holds both ends of the connection.
         if state is None or not isinstance(message, Request):
-            super()._take_in(link, message, correlation, sent_us)
+            super()._receive_message(link, message, correlation, sent_us)
             return
         if not self.listening and type(message) not in self.served_before:
-            # It was meant for the port that is closed: the outcome is that of a refusal.
+            # The request was for a port that is closed: as if its connection were refused.
             self.drop(link)
             return
         if self.acceptor is not None:
@@ -222,7 +222,7 @@ class ServerNode(Node):
         sent_us: Micros,
         arrived: Micros,
     ) -> None:
-        """Pay: a network thread reads the request, then a handler takes its time."""
+        """Pays: a network thread reads the request, then a handler takes its time."""
         now = self.kernel.time
         size = request.size_bytes
         self._young_left -= size + self.cpu.young_request_bytes
@@ -239,13 +239,13 @@ class ServerNode(Node):
                 self._slowed.popleft()
 
     def _collect_young(self) -> None:
-        """The young generation is full; the request that filled it is in hand already."""
+        """Collects the young generation; the request that filled it is in hand already."""
         if self.cpu.young_bytes:
             self._young_left = self.cpu.young_bytes
             self.stop_for(self._young.draw())
 
     def speed_up(self, by: int) -> None:
-        """What waits for a handler is decided sooner, in the same order."""
+        """Calls that wait for a handler are decided sooner, in the same order."""
         now = self.kernel.time
         for scheduled, call in self._slowed:
             if call.finished_us > now:
@@ -256,15 +256,15 @@ class ServerNode(Node):
         self._slowed.clear()
 
     def may_decide_at(self, request: Request) -> Micros:  # noqa: ARG002 - brokers look at it
-        """The instant before which a handler waits for the disk; long past if it does not."""
+        """Instant until which a handler waits for the disk; long past if it does not."""
         return LONG_AGO
 
     def disk_under(self, partition: TopicPartition) -> Disk | None:  # noqa: ARG002 - brokers know
-        """The disk that holds a partition's log; ``None`` if there is none that works."""
+        """Disk of a partition's log; ``None`` if there is none that works."""
         return None
 
     def service_us(self, request: Request, size: Bytes) -> Micros:
-        """What a request costs its handler, rounded up."""
+        """Handler time of a request, rounded up."""
         cpu = self.cpu
         cost = cpu.handler_request_us
         if type(request) is ProduceRequest:
@@ -278,13 +278,13 @@ class ServerNode(Node):
             cost += cpu.copy_us(size)
         return cost
 
-    # -- decision and answer ----------------------------------------------------------------------
+    # -- decision and response ---------------------------------------------------------------------
 
     def _decide(self, call: Call) -> None:
-        """A handler's work is done, though nobody may wait for it any more.
+        """A handler's work is done; its connection may be closed by now.
 
-        Source: ``KafkaRequestHandler``, which does not ask whether the connection is still open;
-        ``SocketServer.processNewResponses`` then drops the answer.
+        Source: ``KafkaRequestHandler``, which does not check that the connection is still open;
+        ``SocketServer.processNewResponses`` then drops the response.
         """
         now = self.kernel.time
         until = self.may_decide_at(call.request)
@@ -322,7 +322,7 @@ class ServerNode(Node):
             self._answer(call, state, effect.response)
 
     def _answer_throttled(self, throttle: Throttle, call: Call, response: Response | None) -> None:
-        """Answer now and mute the connection, or answer later."""
+        """Answers now and mutes the connection, or answers later."""
         now = self.kernel.time
         if throttle.answer_after_us:
             self.call_at(now + throttle.answer_after_us, self._answer_late, call, response)
@@ -332,19 +332,19 @@ class ServerNode(Node):
             size = response.size_bytes
             write_us = self.cpu.transfer_us(size, call.link.tls)
             written = self.host.network_threads.take(now, write_us)
-            told = Envelope(response, throttle.told_us)
-            call.link.to_client.send(told, call.correlation, written)
+            throttled = Envelope(response, throttle.throttle_time_us)
+            call.link.to_client.send(throttled, call.correlation, written)
         self._note_request(call, now, size)
         self.call_at(now + throttle.unmute_after_us, self._unmute, call.link)
 
     def _answer_late(self, call: Call, response: Response | None) -> None:
-        """Send an answer that was held back, unless its connection is gone meanwhile."""
+        """Sends a delayed response, unless its connection is closed."""
         state = self._links.get(call.link)
         if state is not None:
             self._answer(call, state, response)
 
     def _unmute(self, link: Connection) -> None:
-        """Take up what a connection has brought meanwhile, if it is still there."""
+        """Handles a connection's next requests, if it is still open."""
         state = self._links.get(link)
         if state is not None:
             self._next(link, state)
@@ -374,7 +374,7 @@ class ServerNode(Node):
         state: _Link,
         response: Response,
     ) -> None:
-        """An answer waits for what memory does not hold of it."""
+        """Delays a response until its cold reads are done."""
         disks = {partition: self.disk_under(partition) for partition in reads}
         at = self._cold.read(reads, disks, self.kernel.time, write_us)
         if reads:
@@ -383,7 +383,7 @@ class ServerNode(Node):
             self.call_at(at, self._hand_over, call, state, response)
 
     def _hand_over(self, call: Call, state: _Link, response: Response) -> None:
-        """An answer that waited for a disk is complete."""
+        """Sends a response whose cold reads are done."""
         if call.link not in self._links:
             return
         call.link.to_client.send(response, call.correlation)
@@ -391,7 +391,7 @@ class ServerNode(Node):
         self._next(call.link, state)
 
     def _next(self, link: Connection, state: _Link) -> None:
-        """The connection's answer is in the socket: take up the next request."""
+        """The connection's response is in the socket: takes the next request."""
         if state.waiting:
             request, correlation, sent_us, arrived = state.waiting.popleft()
             self._queue(link, request, correlation, sent_us, arrived)
@@ -399,7 +399,7 @@ class ServerNode(Node):
             state.muted = False
 
     def _note_request(self, call: Call, now: Micros, response_bytes: Bytes) -> None:
-        """Write to the trace that a request was answered."""
+        """Writes a row for an answered request."""
         request = call.request
         kind = type(request).__name__[:-7]
         if type(request) is FetchRequest and request.replica_id >= 0:
@@ -422,7 +422,7 @@ class ServerNode(Node):
 
 
 class ServerSockets(Sockets):
-    """The sockets of a server, for its acceptors."""
+    """Sockets of a server, for its acceptors."""
 
     def __init__(self, server: ServerNode) -> None:
         self._server = server
@@ -432,5 +432,5 @@ class ServerSockets(Sockets):
         self._server.accepted(link)
 
     def drop(self, link: Connection) -> None:
-        """Close a connection."""
+        """Closes a connection."""
         self._server.drop(link)

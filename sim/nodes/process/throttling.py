@@ -1,4 +1,4 @@
-"""A broker's answers to clients above their quotas: they wait, or their connections do.
+"""Throttling of a broker's clients above their quotas: delayed responses or muted connections.
 
 Source: ``RequestHandlerHelper.throttle``, ``ThrottledChannel``; muted channels in ``SocketServer``.
 """
@@ -14,7 +14,7 @@ from sim.units import Micros
 
 
 class Throttling:
-    """Asks a broker's quotas about each answer.
+    """Applies a broker's quotas to each response.
 
     Args:
         node_id: The broker.
@@ -30,13 +30,13 @@ class Throttling:
         self._trace = trace
 
     def begin(self, token: int, call: Call) -> None:
-        """A request is decided upon now; what it cost its handler is known."""
+        """Begins a request's decision; its handler time is known."""
         request = call.request
         thread_us = call.decided_us - call.started_us
         self.quotas.begin(token, call.link.client.name, request, request.size_bytes, thread_us)
 
     def of(self, token: int, call: Call, response: Response | None, now: Micros) -> Throttle | None:
-        """How the answer is throttled; ``None``: not at all. ``now``: by the broker's clock."""
+        """Throttling of the response; ``None``: none. ``now``: by the broker's clock."""
         cpu, tls = self._cpu, call.link.tls
         network_us = cpu.transfer_us(call.request.size_bytes, tls)
         if response is not None:
@@ -44,7 +44,7 @@ class Throttling:
         return self.quotas.answered(token, network_us, now)
 
     def note(self, throttle: Throttle, call: Call, now: Micros) -> None:
-        """Write to the trace that an answer is throttled."""
+        """Writes a throttled response to the trace."""
         row = Throttles.row(
             self._node_id,
             client=call.link.client.name,

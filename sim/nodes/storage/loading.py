@@ -1,10 +1,10 @@
-"""How long a server takes to load its logs at a start.
+"""Time of a server's log loading at a start.
 
 Every log directory has threads of its own, and they all work at once; the threads of a directory
-share its disk. A log costs its disk what memory does not hold of the bytes that are read, and its
-thread the check of every batch above the recovery point.
+share its disk. A log costs its disk the read bytes that are not in the page cache, and its thread
+the check of every batch above the recovery point.
 
-Simplified: a log is read first and checked then, and threads always find a core.
+Simplified: a log is read first and checked afterwards, and threads always find a core.
 
 Source: ``LogManager.loadLogs``; ``num.recovery.threads.per.data.dir``.
 """
@@ -17,7 +17,7 @@ from sim.substrate.disk import Disk
 from sim.units import MS, Bytes, Micros
 
 OPEN_LOG_US: Micros = 1 * MS
-"""Opening one log's files at a start; a modelling choice."""
+"""Time to open one log's files at a start; a modelling choice."""
 
 
 def loading_ends(
@@ -27,14 +27,14 @@ def loading_ends(
     check_us: Callable[[Bytes], Micros],
     now: Micros,
 ) -> list[Micros]:
-    """The instant at which each log is loaded; its disk is busy with it from now on.
+    """End of each log's loading; its disk is busy from now on.
 
     Args:
-        loaded: The logs in the order in which they are taken up.
+        loaded: The logs in loading order.
         disks: One for each log directory, none of them stalled.
         threads: ``num.recovery.threads.per.data.dir``.
-        check_us: What checking so many bytes costs a thread.
-        now: When loading begins.
+        check_us: Time of a thread to check so many bytes.
+        now: Beginning of loading.
     """
     free = [[now] * threads for _ in disks]
     ends = []

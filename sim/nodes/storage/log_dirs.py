@@ -1,7 +1,7 @@
-"""A server's log directories in time: what loading, flushing and checkpointing cost.
+"""A server's log directories in simulated time: costs of loading, flushing and checkpoints.
 
-The bytes are :mod:`sim.log`'s, the seconds are the disk's; here they meet. Each log directory has
-a disk of its own; the metadata log lies in the first.
+Combines the files of :mod:`sim.log` with the latencies of the disks. Each log directory has a disk
+of its own; the metadata log is in the first.
 
 Source: ``kafka.log.LogManager``; ``log.flush.offset.checkpoint.interval.ms``.
 """
@@ -30,7 +30,8 @@ CLUSTER_ID = uuid_text("logquake")
 """``cluster.id`` of every simulated cluster."""
 
 METADATA_DIRECTORY = 0
-"""Which log directory holds the metadata log; Kafka: the first, without ``metadata.log.dir``."""
+"""Number of the log directory with the metadata log; Kafka: the first, without
+``metadata.log.dir``."""
 
 
 def directory_id(server: str, number: int, replacements: int) -> str:
@@ -40,31 +41,31 @@ def directory_id(server: str, number: int, replacements: int) -> str:
 
 
 class LogDirFailureChannel:
-    """Where it is reported that a log directory has failed.
+    """Receives failures of log directories.
 
     Source: ``org.apache.kafka.storage.internals.log.LogDirFailureChannel``.
     """
 
     @abstractmethod
     def directory_failed(self, number: int, reason: str) -> None:
-        """Take a log directory offline, unless it is offline already."""
+        """Takes a log directory offline, unless it is offline already."""
 
 
 class Storage:
-    """One server's logs on its disks. A new one is made at each start of the process.
+    """One server's logs on its disks. A new one is created at each start of the process.
 
     Args:
         node: ``node.id``.
         name: Printed name of the server.
         disks: The disks, which outlive the process.
-        trace: Where loading and truncation by loss are written down.
+        trace: Receives rows of loading, and of truncation by loss.
         configs_of: Topic settings of a partition, in Kafka's names.
-        ends: Log ends at the last stop, to tell what a loss took; kept up to date here.
+        ends: Log ends at the last stop, from which losses follow; kept up to date here.
         starts: Log starts at the last stop, likewise.
-        streams: Where the jitter of segments is drawn from.
-        metadata_log: How the metadata log is kept, and what new directories are formatted with.
-        now_ms: When that happens.
-        producers: What logs remember of producers.
+        streams: Random streams, for the jitter of segments.
+        metadata_log: Settings of the metadata log, and of the formatting of new directories.
+        now_ms: Time of formatting.
+        producers: Settings of producer state.
         by_last_offset: Whether a batch may begin within the one before it, as before 0.11.
     """
 
@@ -87,7 +88,7 @@ class Storage:
         self.node = node
         self._config_from = partial(log_config, producers=producers, by_last_offset=by_last_offset)
         self.flushed_us: dict[TopicPartition, Micros] = {}
-        """When each open log was flushed last, or opened."""
+        """Time of each open log's last flush, or of its opening."""
         self.disks = disks
         self.ends = ends
         self.starts = starts
@@ -112,7 +113,7 @@ class Storage:
         self.manager = self._manage(stores)
 
     def load(self, now: Micros) -> tuple[LoadedLog, ...]:
-        """Load every log found, and note what is missing since the last stop.
+        """Loads every log found, and writes losses since the last stop to the trace.
 
         Args:
             now: This instant.
@@ -128,7 +129,7 @@ class Storage:
         return loaded
 
     def note_loaded(self, log: LoadedLog, began: Micros) -> None:
-        """Write to the trace that a log is loaded; a future log is nobody's yet."""
+        """Writes a loaded log to the trace; future logs have no row."""
         if log.is_future:
             return
         now = self.disks[0].kernel.time
@@ -147,7 +148,7 @@ class Storage:
         self._trace.write(now, row)
 
     def note_unrecovered(self, scratch: Path) -> None:
-        """Write to the trace what is missing on the disks of a process that is not started again.
+        """Writes losses on the disks of a process that is not started again to the trace.
 
         The files stay as the last stop has left them: copies are recovered.
 
@@ -164,7 +165,7 @@ class Storage:
             loaded = manager.load()
             self._note_losses(loaded, now, "unrecovered", is_whole=not manager.offline)
         except StorageFailed:
-            return  # Nobody would start from these disks; what they hold, nobody can tell.
+            return  # No process could start from these disks, so their losses are unknown.
         finally:
             for copy in copies:
                 copy.close()
@@ -172,7 +173,7 @@ class Storage:
     def _note_losses(
         self, found: Iterable[LoadedLog], now: Micros, reason: str, *, is_whole: bool
     ) -> None:
-        """Write what is missing since the last stop to the trace."""
+        """Writes losses since the last stop to the trace."""
         loaded = {log.partition: log for log in found if not log.is_future}
         for each in loaded.values():
             self._note_start(now, each.partition, each.log.log_start_offset)
@@ -180,7 +181,7 @@ class Storage:
                 hole = LogHoles.row(self.node, *each.partition, from_offset=begin, to_offset=end)
                 self._trace.write(now, hole)
         if not is_whole:
-            # What was not found may lie in a directory that is offline: nobody can tell.
+            # A log that was not found may be in a directory that is offline.
             self.ends = {p: end for p, end in self.ends.items() if p not in loaded}
             self.starts = {p: start for p, start in self.starts.items() if p not in loaded}
             return
@@ -204,7 +205,7 @@ class Storage:
         self.starts.clear()
 
     def _note_start(self, now: Micros, partition: TopicPartition, after: Offset) -> None:
-        """A log starts elsewhere than at the last stop: its checkpoint was older, or it is gone."""
+        """A log starts elsewhere than at the last stop: its checkpoint was older, or lost."""
         before = self.starts.get(partition, after)
         if after != before:
             row = LogStarts.row(
@@ -213,7 +214,7 @@ class Storage:
             self._trace.write(now, row)
 
     def note_ends(self) -> None:
-        """Remember every log's start and end, at the moment the process stops."""
+        """Keeps every log's start and end, at the moment the process stops."""
         for partition, log in self.manager.logs.items():
             self.ends[partition] = log.log_end_offset
             self.starts[partition] = log.log_start_offset
@@ -221,7 +222,7 @@ class Storage:
     def open_log(
         self, partition: TopicPartition, topic_id: str, configs: Mapping[str, str]
     ) -> PartitionLog:
-        """The partition's log; made if it is not there."""
+        """Opens the partition's log, or creates it."""
         log = self.manager.get(partition)
         if log is None:
             self.flushed_us[partition] = self.disks[0].kernel.time
@@ -239,7 +240,7 @@ class Storage:
         return self.manager.directory_ids[self.manager.directory_of(partition)]
 
     def may_open(self, partition: TopicPartition, directory: str) -> bool:
-        """Whether a log may be opened or made: not if it may lie in a directory that is offline.
+        """True if a log may be opened or created: not if it may be in an offline directory.
 
         Source: ``LogManager.getOrCreateLog``; KIP-858.
         """
@@ -264,7 +265,7 @@ class Storage:
         return tuple(ids[number] for number in sorted(self.manager.offline))
 
     def failing(self, failure: StorageFailed) -> int | None:
-        """Which directory an error speaks of; ``None`` if it is none's, or is offline already."""
+        """Number of the directory of an error; ``None`` for none, or if it is offline already."""
         root = failure.root if isinstance(failure, DiskFailed) else None
         for number, disk in enumerate(self.disks):
             if number not in self.manager.offline and disk.store.root == root:
@@ -272,7 +273,7 @@ class Storage:
         return None
 
     def failing_under(self, partition: TopicPartition) -> int | None:
-        """Which directory has failed under a partition; ``None`` if it is offline already."""
+        """Number of the failed directory of a partition; ``None`` if it is offline already."""
         if partition in self.manager.logs:
             return self.manager.directory_of(partition)
         for number, disk in enumerate(self.disks):
@@ -281,7 +282,7 @@ class Storage:
         return None
 
     def take_offline(self, directory: int, reason: str) -> tuple[TopicPartition, ...]:
-        """A directory has failed: its logs are closed as they stand; returns their partitions."""
+        """Takes a failed directory offline; closes its logs and returns their partitions."""
         for partition, log in self.manager.logs.items():
             if self.manager.directory_of(partition) == directory:
                 self.ends[partition] = log.log_end_offset
@@ -289,12 +290,12 @@ class Storage:
         return self.manager.take_offline(directory, reason)
 
     def metadata_dir_offline(self) -> bool:
-        """Whether the process cannot go on: the metadata log's directory failed, or all did."""
+        """True if the process must end: the metadata log's directory failed, or all did."""
         offline = self.manager.offline
         return METADATA_DIRECTORY in offline or len(offline) == len(self.disks)
 
-    def writers_may_go_on(self, partitions: Iterable[TopicPartition]) -> Micros:
-        """The instant until which writers to these partitions wait for their disks."""
+    def writers_wait_until(self, partitions: Iterable[TopicPartition]) -> Micros:
+        """Instant until which writers to these partitions wait for their disks."""
         disks = self.disks
         if len(disks) == 1:
             return disks[0].writers_wait_until()
@@ -303,7 +304,7 @@ class Storage:
         return max([disks[number].writers_wait_until() for number in numbers], default=LONG_AGO)
 
     def fsync_everything(self) -> Micros:
-        """Queue an fsync of all that is dirty; the instant at which every disk is done."""
+        """Queues an fsync of all dirty data; returns the instant at which every disk is done."""
         until: Micros = 0
         for number, disk in enumerate(self.disks):
             if number not in self.manager.offline and not disk.stalled:
@@ -311,22 +312,22 @@ class Storage:
         return until
 
     def is_online(self, store: FileStore) -> bool:
-        """Whether a log directory works, as far as the process knows."""
+        """True if a log directory works, as far as the process knows."""
         return any(
             known is store and number not in self.manager.offline
             for number, known in enumerate(self.manager.directories)
         )
 
     def disk_of(self, partition: TopicPartition) -> Disk:
-        """The disk that holds the partition's log."""
+        """Disk of the partition's log."""
         return self.disks[self.manager.directory_of(partition)]
 
     def disk_under(self, partition: TopicPartition) -> Disk | None:
-        """The disk that holds an open log; ``None`` if the log is not open."""
+        """Disk of an open log; ``None`` if the log is not open."""
         return self.disk_of(partition) if partition in self.manager.logs else None
 
     def read_all(self, partition: TopicPartition) -> Micros | None:
-        """Read an open log from end to end; the instant it is done, ``None`` on a stalled disk."""
+        """Reads a whole open log; returns the end of the read, ``None`` on a stalled disk."""
         disk = self.disk_of(partition)
         if disk.stalled:
             disk.refuse()
@@ -335,7 +336,7 @@ class Storage:
         return disk.kernel.time if cold is None else disk.read(cold, str(partition))
 
     def begin_fsync(self, partition: TopicPartition) -> Micros | None:
-        """Queue an fsync of an open log; the instant it is done, or ``None`` if it cannot begin."""
+        """Queues an fsync of an open log; returns its end, or ``None`` if it cannot begin."""
         disk = self.disk_of(partition)
         if disk.stalled:
             disk.refuse()
@@ -343,7 +344,7 @@ class Storage:
         return disk.fsync(self.manager.logs[partition].flush_bytes(), str(partition))
 
     def flush_rolled(self) -> list[tuple[PartitionLog, Offset, Micros]]:
-        """Queue the fsyncs that rolls have scheduled: log, offset, and the instant each is done."""
+        """Queues the fsyncs that rolls have scheduled; returns log, offset, and end of each."""
         due = []
         for log in [*self.manager.logs.values(), *self.manager.futures.logs.values()]:
             rolled = log.take_rolled()
@@ -356,7 +357,7 @@ class Storage:
         return due
 
     def flush_up_to(self, log: PartitionLog, up_to: Offset) -> None:
-        """An fsync in the background is done, unless the directory has failed meanwhile."""
+        """Completes an fsync in the background, unless the directory has failed meanwhile."""
         if self.manager.get(log.partition) is log:
             log.flush(up_to)
             self.flushed_us[log.partition] = self.disks[0].kernel.time

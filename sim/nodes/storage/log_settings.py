@@ -1,4 +1,4 @@
-"""A log's settings from a topic's, in Kafka's names, and the jitter that is drawn for its segments.
+"""A log's settings from its topic's configs, and the jitter drawn for its segments.
 
 Source: ``LogConfig.fromProps``, ``LogConfig.maxSegmentMs``, ``LogConfig.randomSegmentJitter``.
 """
@@ -33,16 +33,16 @@ _NUMBERS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ProducerUpkeep:
-    """What a broker's logs remember of producers, and for how long."""
+    """Settings of logs' producer state."""
 
     expiration_ms: int = 24 * 3_600_000
     """``producer.id.expiration.ms``."""
     check_us: Micros = 600 * SECOND
     """``producer.id.expiration.check.interval.ms``."""
     leave_with_records: bool = False
-    """Whether a producer is forgotten with its last record, as until 2.4."""
+    """True if a producer is removed with its last record, as until 2.4."""
     markers_renew: bool = True
-    """Whether the marker at the end of a transaction is a sign of life, as since 2.5."""
+    """True if the marker at the end of a transaction counts as activity, as since 2.5."""
 
 
 _TODAY: Final = ProducerUpkeep()
@@ -58,7 +58,7 @@ def log_config(
     *,
     by_last_offset: bool = False,
 ) -> LogConfig:
-    """A log's settings from its topic's, in Kafka's names, and its broker's; others are not its."""
+    """Settings of a log, from those configs of its topic and its broker that a log has."""
     chosen: dict[str, int] = {
         ours: int(configs[name]) for name, ours in _NUMBERS.items() if name in configs
     }
@@ -84,9 +84,9 @@ def log_config(
 
 
 def record_rules(configs: Mapping[str, str]) -> RecordRules | None:
-    """What a topic's settings demand of records; ``None`` if that is no more than the defaults."""
-    wanted = configs.get("compression.type", "producer")
-    codec = None if wanted == "producer" else _TOPIC_CODECS[wanted]
+    """Validation rules of a topic's records; ``None`` for the defaults."""
+    compression = configs.get("compression.type", "producer")
+    codec = None if compression == "producer" else _TOPIC_CODECS[compression]
     before = int(configs.get("message.timestamp.before.max.ms", NO_LIMIT))
     level = configs.get(f"compression.{codec}.level")
     rules = RecordRules(
@@ -100,7 +100,7 @@ def record_rules(configs: Mapping[str, str]) -> RecordRules | None:
 
 
 def jitter_from(streams: Streams, name: str) -> Callable[[LogConfig], int]:
-    """Draws how much earlier than ``segment.ms`` a segment rolls, from the stream of that name."""
+    """Draws the jitter by which a segment rolls before ``segment.ms``, from the named stream."""
 
     def draw(config: LogConfig) -> int:
         limit = min(config.segment_jitter_ms, config.segment_ms)

@@ -1,4 +1,4 @@
-"""The metadata log as real files, and the small file that holds a member's vote.
+"""The metadata log as real files, and the file of a member's vote.
 
 Source: ``org.apache.kafka.raft.internals.KafkaRaftLog``, ``FileQuorumStateStore`` (4.1).
 """
@@ -41,13 +41,13 @@ from sim.units import GIB, MIB, Bytes
 from sim.wire.record_batch import RecordBatch
 
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-"""The id that the metadata topic has in every cluster."""
+"""Topic id of the metadata topic in every cluster."""
 
 _BATCH_MAX: Bytes = 8 * MIB
 """The largest batch; a constant in Kafka."""
 
 NO_DIRECTORY = UNASSIGNED_DIRECTORY
-"""How the vote file says that it knows no directory: the id of zeros."""
+"""The vote file's value for no known directory: the id of zeros."""
 
 QUORUM_STATE = f"{METADATA_PARTITION}/quorum-state"
 """The vote file, in the metadata log's directory."""
@@ -55,7 +55,7 @@ QUORUM_STATE = f"{METADATA_PARTITION}/quorum-state"
 
 @dataclass(frozen=True, slots=True)
 class MetadataLogConfig:
-    """How a process keeps the metadata log, with Kafka's defaults."""
+    """Settings of the metadata log in a process, with Kafka's defaults."""
 
     segment_bytes: Bytes = GIB
     """``metadata.log.segment.bytes``."""
@@ -87,15 +87,15 @@ class FileMetadataLog:
     """A metadata log with real bytes. Satisfies :class:`~sim.protocol.kraft.log.MetadataLog`."""
 
     def __init__(self, log: PartitionLog, config: MetadataLogConfig) -> None:
-        """Take over a loaded log with the snapshots beside it.
+        """Takes over a loaded log with the snapshots beside it.
 
-        Snapshots from below the log start are deleted. A log that ends below the newest one starts
-        anew at it: the process ended between storing a fetched snapshot and cutting the log, or
-        lost what it had not synced.
+        Snapshots from below the log start are deleted. A log that ends below the newest one is
+        restarted at it: the process ended between storing a fetched snapshot and truncating the
+        log, or lost what it had not synced.
 
         Raises:
-            DiskFailed: If the log has no beginning: it starts above 0, and no snapshot holds what
-                lay below. Kafka does not start then.
+            DiskFailed: If the log has no beginning: it starts above 0, and no snapshot holds the
+                state below. Kafka does not start then.
         """
         self.log = log
         self.config = config
@@ -116,10 +116,10 @@ class FileMetadataLog:
         config: MetadataLogConfig = _DEFAULTS,
         initial_voters: tuple[Voter, ...] = (),
     ) -> "FileMetadataLog":
-        """The metadata log among a process's loaded logs; a new one in the first log directory.
+        """The metadata log of a process's loaded logs; if missing, created in the first directory.
 
         A new one of a controller that was formatted with ``--initial-controllers`` begins with a
-        checkpoint that says who votes.
+        checkpoint that holds the voters.
 
         Raises:
             DiskFailed: If the first log directory has failed, or its log has no beginning.
@@ -144,7 +144,7 @@ class FileMetadataLog:
 
     @property
     def latest_epoch(self) -> LeaderEpoch:
-        """Epoch of the last batch, or of the snapshot an empty log starts at; else 0."""
+        """Epoch of the last batch, or of the snapshot that an empty log starts at; else 0."""
         latest = self._snapshots.latest
         if self.log.latest_epoch < 0 and latest is not None:
             return latest.epoch
@@ -153,7 +153,7 @@ class FileMetadataLog:
     def append_records(
         self, records: Sequence[MetadataRecord], epoch: LeaderEpoch, now_ms: int
     ) -> Offset:
-        """Write one batch as leader of the epoch; returns the log end offset after it.
+        """Writes one batch as leader of the epoch; returns the log end offset after it.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -165,11 +165,11 @@ class FileMetadataLog:
         return log.log_end_offset
 
     def records_bytes(self, records: Sequence[MetadataRecord]) -> Bytes:
-        """Bytes that the records take in a batch: not above, but by a few for each of them."""
+        """Estimate of the records' bytes in a batch: at most a few too low for each."""
         return sum(len(encode_record(record)) for record in records)
 
     def append_batches(self, batches: Sequence[Batch]) -> None:
-        """Write a leader's batches as they are.
+        """Appends a leader's batches as they are.
 
         Raises:
             AssertionError: If the first does not start at the log end offset.
@@ -199,10 +199,10 @@ class FileMetadataLog:
         return self.log.bytes_between(start, end)
 
     def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
-        """Largest epoch not above the one asked and where it ends; (-1, -1) if there is none.
+        """Largest epoch not above the given one, and its end; (-1, -1) if there is none.
 
-        An epoch that ends where the oldest snapshot does is that snapshot's: below it, nobody knows
-        the epochs any more.
+        An epoch that ends where the oldest snapshot does is that snapshot's: epochs below it are
+        unknown.
         """
         end = EpochEnd(*self.log.end_offset_for_epoch(epoch))
         earliest = self._snapshots.earliest
@@ -211,7 +211,7 @@ class FileMetadataLog:
         return end
 
     def truncate_to(self, offset: Offset) -> None:
-        """Drop everything at and above the offset."""
+        """Drops everything at and above the offset."""
         self.log.truncate_to(offset)
 
     # -- snapshots --------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class FileMetadataLog:
         return self._snapshots.latest
 
     def snapshot_records(self, snapshot: SnapshotId) -> tuple[MetadataRecord, ...]:
-        """The state that a snapshot holds, as records.
+        """State in a snapshot, as records.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -236,7 +236,7 @@ class FileMetadataLog:
         return snapshot_records(self._snapshots.read(snapshot))
 
     def snapshot_voters(self, snapshot: SnapshotId) -> tuple[Voter, ...]:
-        """Who votes in a dynamic quorum, as a snapshot says; nobody in a static one.
+        """Voters in a snapshot of a dynamic quorum; none in a static one.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -254,7 +254,7 @@ class FileMetadataLog:
         return SnapshotPart(len(data), data[max(position, 0) : max(position, 0) + max_bytes])
 
     def install_snapshot(self, snapshot: SnapshotId, data: bytes) -> bool:
-        """Keep a snapshot that the leader sent; a log that ends below it starts anew at it.
+        """Keeps a snapshot fetched from the leader; a log that ends below is restarted at it.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -281,7 +281,7 @@ class FileMetadataLog:
         return build_snapshot(snapshot, records, now_ms, contained_ms, voters)
 
     def keep_snapshot(self, snapshot: SnapshotId, data: bytes) -> None:
-        """Put a snapshot of this log's own beside it.
+        """Keeps a snapshot that this process took of its log.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -290,10 +290,10 @@ class FileMetadataLog:
             self._snapshots.keep(snapshot, data)
 
     def clean(self, now_ms: int) -> None:
-        """Drop old snapshots, and the log below the oldest one that is kept, by size and by age.
+        """Deletes old snapshots, and the log below the oldest one that is kept, by size and by age.
 
-        The newest snapshot stays. Files are renamed now, and unlinked the next time: Kafka does it
-        a minute later, which is how long cleanings lie apart.
+        The newest snapshot stays. Files are renamed now, and unlinked by the next cleaning, which
+        is a minute later as in Kafka.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -319,7 +319,7 @@ class FileMetadataLog:
             if not self._delete_before(following):
                 break
 
-    # -- inside -----------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
     def _delete_before(self, snapshot: SnapshotId) -> bool:
         log = self.log
@@ -351,10 +351,10 @@ class FileMetadataLog:
 
 
 def format_directories(stores: Sequence[FileStore], config: MetadataLogConfig, now_ms: int) -> None:
-    """Mount what was replaced, and give new log directories what ``kafka-storage format`` does.
+    """Mounts replaced disks, and formats new log directories as ``kafka-storage format`` does.
 
-    That is all but ``meta.properties``: the file which says that a directory is formatted is the
-    log manager's to write.
+    Except ``meta.properties``, the file that marks a directory as formatted: the log manager writes
+    it.
     """
     for store in stores:
         store.mount()
@@ -370,7 +370,7 @@ def write_quorum_state(
     kraft_version: int = 0,
     more: Mapping[str, object] = MappingProxyType({}),
 ) -> Bytes:
-    """Replace the vote file, durably; returns its size.
+    """Replaces the vote file, durably; returns its size.
 
     ``kraft_version`` 1: the file names the disk that was voted for, and no voters (KIP-853).
     ``more``: other values, of these fields or of more.
@@ -402,11 +402,11 @@ def write_quorum_state(
 
 
 def read_quorum_state(store: FileStore, name: str = QUORUM_STATE) -> QuorumState:
-    """What was last written; a member without the file has never voted.
+    """Last written vote file; a member without the file has never voted.
 
     Raises:
         DiskFailed: If the disk has failed.
-        ValueError: If the file is not what was written, which is fatal in Kafka, too.
+        ValueError: If the file is damaged, which is fatal in Kafka, too.
     """
     data = store.read_whole(name)
     if data is None:

@@ -1,4 +1,4 @@
-"""Snapshots of the metadata as files: their bytes, their names, and those that are kept.
+"""Snapshots of the metadata as files: their bytes, names and retention.
 
 A snapshot is a file of record batches with offsets from 0 on: a control batch with the header, the
 state as records, and a control batch with the footer. All have the snapshot's epoch. Files are
@@ -28,7 +28,7 @@ from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
 from sim.wire.schemas import control_key, decode_control, encode
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
-"""In every log directory: the first records of a new cluster, as its formatting chose them."""
+"""In every log directory: the first records of a new cluster, from its formatting."""
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _BATCH_MAX: Bytes = 8 * MIB
@@ -42,7 +42,7 @@ def file_name(snapshot: SnapshotId) -> str:
 
 
 def snapshot_id(name: str) -> SnapshotId | None:
-    """Which snapshot a file holds; ``None`` if it is none."""
+    """Id of the snapshot in a file; ``None`` for other files."""
     found = _NAME.fullmatch(name)
     return None if found is None else SnapshotId(int(found[1]), int(found[2]))
 
@@ -54,10 +54,10 @@ def build_snapshot(
     contained_ms: int,
     voters: tuple[Voter, ...] = (),
 ) -> bytes:
-    """A snapshot's file.
+    """Builds a snapshot's file.
 
     Args:
-        snapshot: Which one; its epoch is that of all batches.
+        snapshot: Its id; all batches have its epoch.
         records: The state.
         now_ms: Timestamp of all batches.
         contained_ms: Timestamp of the last batch of the log that the snapshot holds.
@@ -67,17 +67,17 @@ def build_snapshot(
 
 
 def build_initial_voters(voters: tuple[Voter, ...], now_ms: int) -> bytes:
-    """The checkpoint below everything: what ``format --initial-controllers`` makes."""
+    """Builds the first checkpoint, as ``format --initial-controllers`` does."""
     return _framed((), 0, now_ms, 0, voters)
 
 
 def build_bootstrap(features: Sequence[tuple[str, int]], now_ms: int) -> bytes:
-    """``bootstrap.checkpoint``: the feature levels of a new cluster."""
+    """Builds ``bootstrap.checkpoint``: the feature levels of a new cluster."""
     return _framed(tuple(feature_records(dict(features))), 0, now_ms, 0)
 
 
 def snapshot_voters(data: bytes) -> tuple[Voter, ...]:
-    """Who votes in a dynamic quorum, as a snapshot's file says; nobody in a static one.
+    """Voters of a dynamic quorum in a snapshot's file; none in a static one.
 
     Raises:
         MalformedBytes: If a batch is damaged.
@@ -126,7 +126,7 @@ class SnapshotFiles:
     """The snapshots beside a metadata log, oldest first."""
 
     def __init__(self, store: FileStore, directory: str, log_start: int) -> None:
-        """Look what is there; unfinished files, and snapshots from below the log start, go.
+        """Lists the directory; deletes unfinished files, and snapshots from below the log start.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -173,7 +173,7 @@ class SnapshotFiles:
         return data
 
     def keep(self, snapshot: SnapshotId, data: bytes) -> None:
-        """Write one, durably.
+        """Writes a snapshot, durably.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -182,7 +182,7 @@ class SnapshotFiles:
         self.ids = dict.fromkeys(sorted((*self.ids, snapshot)))
 
     def forget_before(self, snapshot: SnapshotId) -> list[str]:
-        """Let all go that are older: they are renamed.
+        """Renames all older snapshots.
 
         Returns:
             Their new names, to be unlinked later.
@@ -224,7 +224,7 @@ def _framed(
 
 
 def _groups(values: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """As many values together as fit into a batch of 8 MiB."""
+    """Groups values into batches of up to 8 MiB."""
     group: list[bytes] = []
     size = 0
     for value in values:

@@ -1,1 +1,1 @@
-"""zookeeper."""
+"""A ZooKeeper server's process."""

@@ -1,7 +1,8 @@
 """A ZooKeeper server's process on its own host.
 
-Approximate: its disk costs the time of forcing the transaction log, and holds no bytes; what the
-server keeps outlives the process as a value, without what was not forced when the power goes.
+Approximate: its disk costs the time of forcing the transaction log, and holds no bytes; the
+server's state outlives the process as a value, without writes that were not forced before a power
+loss.
 
 Source: ``org.apache.zookeeper.server.quorum.QuorumPeerMain`` (3.8).
 """
@@ -14,7 +15,7 @@ from sim.nodes.process.process import World
 from sim.nodes.process.server import ServerNode
 from sim.nodes.zookeeper.settings import ZooKeeperSettings
 from sim.protocol.events import Flushed
-from sim.protocol.zk_mode.trace_rows import TellingServer, ZkFacts
+from sim.protocol.zk_mode.trace_rows import TracingServer, ZkTraceRows
 from sim.protocol.zookeeper.ensemble import ForceTransactionLog, TreeChanged, ZkRole
 from sim.protocol.zookeeper.messages import NODE_BYTES, ZkRequest
 from sim.protocol.zookeeper.server import ZK_REQUESTS, ZooKeeperServer
@@ -26,7 +27,7 @@ from sim.units import Micros
 
 
 class ZooKeeperNode(ServerNode):
-    """One server of the ensemble; what it keeps outlives the process.
+    """One server of the ensemble; its forced state outlives the process.
 
     Args:
         node_id: Its number.
@@ -34,7 +35,7 @@ class ZooKeeperNode(ServerNode):
         world: The others.
         cpu: What requests cost.
         settings: Settings.
-        facts: Where what is committed is told, once for all servers.
+        facts: Receives rows of commits, once for all servers.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class ZooKeeperNode(ServerNode):
         world: World,
         cpu: CpuSpec,
         settings: ZooKeeperSettings,
-        facts: ZkFacts,
+        facts: ZkTraceRows,
     ) -> None:
         super().__init__(node_id, server_name(node_id), host, world, cpu)
         self.settings = settings
@@ -52,11 +53,11 @@ class ZooKeeperNode(ServerNode):
         self.store = ZkStore()
         self._server: ZooKeeperServer | None = None
         self._last_role: tuple[ZkRole, int, NodeId] | None = None
-        self.performers |= {ForceTransactionLog: self._force, TreeChanged: self._tell}
+        self.performers |= {ForceTransactionLog: self._force, TreeChanged: self._write_rows}
 
     @property
     def leads(self) -> bool:
-        """Whether it leads the ensemble and serves, as far as it knows."""
+        """True if it leads the ensemble and serves, as far as it knows."""
         server = self._server
         if not self.running or server is None:
             return False
@@ -65,10 +66,10 @@ class ZooKeeperNode(ServerNode):
     # -- life -------------------------------------------------------------------------------------
 
     def boot(self) -> None:
-        """Look for a leader."""
+        """Begins leader election."""
         unit = self.streams.named(f"zookeeper/{self.name}").unit
         settings = self.settings
-        server = self._server = TellingServer(
+        server = self._server = TracingServer(
             self.node_id, settings.members, self.store, unit, settings.config
         )
         self._last_role = None
@@ -78,23 +79,23 @@ class ZooKeeperNode(ServerNode):
         self.note_state("running")
 
     def lose_power(self) -> None:
-        """Go dark: what was not forced is gone."""
+        """Loses power: writes that were not forced are lost."""
         super().lose_power()
         self.store.lose_unforced()
 
     # -- events -----------------------------------------------------------------------------------
 
-    def _take_in(
+    def _receive_message(
         self, link: Connection, message: Message, correlation: int, sent_us: Micros
     ) -> None:
-        """A session's operations are taken in as they come; a write does not hold up the next."""
+        """Takes a session's operations in as they come; a write does not hold up the next."""
         if type(message) is ZkRequest and link in self._links:
             self._queue(link, message, correlation, sent_us, self.kernel.time)
         else:
-            super()._take_in(link, message, correlation, sent_us)
+            super()._receive_message(link, message, correlation, sent_us)
 
     def deliver(self, port: Port, event: object) -> None:
-        """Let the server decide, and note what has become of its role."""
+        """Lets the server handle an event, and notes changes of its role."""
         super().deliver(port, event)
         server = self._server
         assert server is not None, "it has booted"
@@ -127,5 +128,5 @@ class ZooKeeperNode(ServerNode):
         self.call_at(done, self.deliver, port, Flushed(effect.token))
         return None
 
-    def _tell(self, port: Port, effect: TreeChanged) -> None:
+    def _write_rows(self, port: Port, effect: TreeChanged) -> None:
         self.perform(port, self.facts.take(effect))

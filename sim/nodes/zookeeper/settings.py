@@ -1,4 +1,4 @@
-"""What a ZooKeeper server is configured with."""
+"""Settings of a ZooKeeper server."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""assignors."""
+"""Client-side partition assignors: range, round robin, sticky, cooperative sticky."""

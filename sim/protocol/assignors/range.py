@@ -1,7 +1,7 @@
 """The ``range`` assignor: for each topic, consecutive partitions to members in their order.
 
-Where racks tell partitions apart, members get partitions of their own rack first, and topics of the
-same members and the same size get the same numbers (KIP-881).
+If racks matter, members get partitions of their own rack first, and topics of the same members and
+the same size get the same numbers (KIP-881).
 
 Source: ``org.apache.kafka.clients.consumer.RangeAssignor``.
 """
@@ -21,7 +21,7 @@ from sim.protocol.assignors.subscription import (
 
 
 def range_assignment(subscriptions: Subscriptions, topics: Topics) -> Assignments:
-    """Per topic, consecutive partitions to the topic's members in order.
+    """Assigns, per topic, consecutive partitions to the topic's members in order.
 
     With n partitions and m members each gets n // m, and the first n mod m get one more: small
     topics pile up on the first members. A topic that does not exist is left out.
@@ -39,7 +39,7 @@ def range_assignment(subscriptions: Subscriptions, topics: Topics) -> Assignment
 
 
 class _TopicState:
-    """One topic while its partitions are given out."""
+    """One topic during its assignment."""
 
     def __init__(
         self,
@@ -67,16 +67,16 @@ class _TopicState:
         self._each, self._extras = divmod(self.count, len(self.members))
 
     def matches(self, member: str, number: int) -> bool:
-        """Whether the partition has a replica in the member's rack, or the member is in none."""
+        """True if the partition has a replica in the member's rack, or the member has no rack."""
         rack = self._racks.get(member)
         return rack is None or rack in self._partition_racks[number]
 
-    def room(self, member: str) -> int:
-        """How many more partitions the member may get."""
+    def capacity(self, member: str) -> int:
+        """Number of partitions that the member may still get."""
         return max(0, self._each + (self._extras > 0) - self._got[member])
 
     def assign(self, member: str, numbers: Sequence[int]) -> None:
-        """Give the member these partitions."""
+        """Assigns these partitions to the member."""
         self._shares[member] += [TopicPartition(self._topic, number) for number in numbers]
         self._got[member] += len(numbers)
         if self._got[member] > self._each:
@@ -85,16 +85,16 @@ class _TopicState:
             del self._unassigned[number]
 
     def assign_ranges(self, *, only_own_rack: bool) -> None:
-        """Give each member in turn the first partitions that are left, as many as it may get."""
+        """Assigns to each member in turn the first unassigned partitions, up to its number."""
         for member in self.members:
             fitting = [
                 number
                 for number in self._unassigned
                 if not only_own_rack or self.matches(member, number)
             ]
-            room = self.room(member)
-            if fitting and room:
-                self.assign(member, fitting[:room])
+            capacity = self.capacity(member)
+            if fitting and capacity:
+                self.assign(member, fitting[:capacity])
 
 
 def _match_racks(states: Sequence[_TopicState]) -> None:
@@ -110,16 +110,16 @@ def _match_racks(states: Sequence[_TopicState]) -> None:
 
 
 def _match_together(states: Sequence[_TopicState]) -> None:
-    """Each number of all the topics to the first member whose rack has all of them."""
+    """Assigns each number of all the topics to the first member whose rack has all of them."""
     first = states[0]
     remaining = dict.fromkeys(first.members)
     for number in range(first.count if first.has_racks else 0):
         for member in remaining:
-            if all(s.matches(member, number) and s.room(member) > 0 for s in states):
+            if all(s.matches(member, number) and s.capacity(member) > 0 for s in states):
                 break
         else:
             continue
         for state in states:
             state.assign(member, (number,))
-        if not any(state.room(member) > 0 for state in states):
+        if not any(state.capacity(member) > 0 for state in states):
             del remaining[member]

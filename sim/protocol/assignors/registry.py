@@ -1,4 +1,4 @@
-"""The client-side assignors by name, and which partition of the offsets topic keeps a group.
+"""Client-side assignors by name, and the coordinator partition of a group.
 
 Source: ``org.apache.kafka.clients.consumer.RoundRobinAssignor``;
 ``GroupCoordinatorService.partitionFor``.
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def roundrobin_assignment(subscriptions: Subscriptions, topics: Topics) -> Assignments:
-    """All partitions in order of topic and number, dealt to the members in a circle.
+    """Assigns all partitions in order of topic and number to the members in a circle.
 
     A member that does not subscribe to the topic at hand is passed over.
 
@@ -62,11 +62,11 @@ ASSIGNORS: Mapping[str, Assignor] = {
 """Assignors by their names in ``partition.assignment.strategy``."""
 
 COOPERATIVE = ("cooperative-sticky",)
-"""Those that let members keep what does not move (KIP-429)."""
+"""Assignors that let members keep partitions that do not move (KIP-429)."""
 
 
 def partition_for_group(group: str, partition_count: int = 50) -> int:
-    """The partition of ``__consumer_offsets`` whose leader coordinates the group.
+    """Partition of ``__consumer_offsets`` whose leader coordinates the group.
 
     Source: ``Utils.abs(groupId.hashCode()) % numPartitions``; abs of the smallest int is 0.
     """

@@ -1,8 +1,8 @@
-"""The assignors ``sticky`` and ``cooperative-sticky``: even, and as before as far as can be.
+"""The assignors ``sticky`` and ``cooperative-sticky``: balanced, with as few moves as possible.
 
-Both make the same assignment. ``sticky`` rebalances eagerly, so a member remembers what it gave up;
-``cooperative-sticky`` leaves out what another member still has, which is given out by the rebalance
-that follows when that member has given it up (KIP-429).
+Both compute the same assignment. ``sticky`` rebalances eagerly, so a member remembers partitions
+that it gave up; ``cooperative-sticky`` leaves out partitions that another member still owns, which
+are assigned by the rebalance that follows their revocation (KIP-429).
 
 Source: ``AbstractStickyAssignor``, ``StickyAssignor``, ``CooperativeStickyAssignor``; KIP-54,
 KIP-341, KIP-792.
@@ -26,11 +26,11 @@ from sim.protocol.assignors.subscription import (
 from sim.protocol.java.hash_order import string_order
 
 _Held: TypeAlias = tuple[Sequence[TopicPartition], int]
-"""What a member says it has, and since which generation."""
+"""Partitions that a member claims, and their generation."""
 
 
 def sticky_assignment(subscriptions: Subscriptions, topics: Topics) -> Assignments:
-    """Everyone's partitions, from what each member remembers."""
+    """Assigns from each member's remembered partitions."""
     held = {
         member: (said.remembered, said.remembered_generation)
         for member, said in subscriptions.items()
@@ -40,7 +40,7 @@ def sticky_assignment(subscriptions: Subscriptions, topics: Topics) -> Assignmen
 
 
 def cooperative_sticky_assignment(subscriptions: Subscriptions, topics: Topics) -> Assignments:
-    """Everyone's partitions without those that change hands, from what each member has."""
+    """Assigns from each member's owned partitions, without those that change hands."""
     held = {member: (said.owned, _generation(said)) for member, said in subscriptions.items()}
     shares, changing_hands = _assign(subscriptions, topics, held)
     for partition, member in changing_hands.items():
@@ -55,24 +55,26 @@ def _generation(said: Subscription) -> int:
 def _assign(
     subscriptions: Subscriptions, topics: Topics, held: Mapping[str, _Held]
 ) -> tuple[dict[str, list[TopicPartition]], dict[TopicPartition, str]]:
-    """Everyone's partitions, and those that another member may still have."""
+    """Assignment, and partitions that another member may still own."""
     members = string_order(subscriptions)
-    wanted = subscribed_topics(subscriptions, topics)
-    racks = RackInfo(subscriptions, topics, wanted)
-    owned, disputed = _owned(members, subscriptions, held, wanted)
-    counts = {topic: len(topics[topic]) for topic in wanted}
-    if _all_want_the_same(subscriptions):
+    subscribed = subscribed_topics(subscriptions, topics)
+    racks = RackInfo(subscriptions, topics, subscribed)
+    owned, disputed = _owned(members, subscriptions, held, subscribed)
+    counts = {topic: len(topics[topic]) for topic in subscribed}
+    if _equal_subscriptions(subscriptions):
         partitions = [TopicPartition(t, n) for t, count in counts.items() for n in range(count)]
         even = ConstrainedAssignment(partitions, owned, disputed, racks)
         even.build()
         return even.shares, even.changing_hands
-    wishes = {m: [t for t in subscriptions[m].topics if t in counts] for m in members}
-    general = GeneralAssignment(counts, wishes, owned, _previous(members, held), racks)
+    subscribed_by_member = {m: [t for t in subscriptions[m].topics if t in counts] for m in members}
+    general = GeneralAssignment(
+        counts, subscribed_by_member, owned, _previous(members, held), racks
+    )
     general.build()
     return general.shares, _changing_hands(subscriptions, general.shares)
 
 
-def _all_want_the_same(subscriptions: Subscriptions) -> bool:
+def _equal_subscriptions(subscriptions: Subscriptions) -> bool:
     first, *others = (sorted(said.topics) for said in subscriptions.values())
     return all(topics == first for topics in others)
 
@@ -81,23 +83,23 @@ def _owned(
     members: Sequence[str],
     subscriptions: Subscriptions,
     held: Mapping[str, _Held],
-    wanted: Sequence[str],
+    subscribed: Sequence[str],
 ) -> tuple[dict[str, list[TopicPartition]], dict[TopicPartition, None]]:
-    """What each member has, the later generation being right, and what two of one say they have."""
+    """Owned partitions by member, by the latest generation, and those claimed twice in one."""
     owned: dict[str, list[TopicPartition]] = {member: [] for member in members}
     owner: dict[TopicPartition, str] = {}
     disputed: dict[TopicPartition, None] = {}
     for member in members:
         partitions, generation = held[member]
         for partition in partitions:
-            if partition.topic not in wanted:
+            if partition.topic not in subscribed:
                 continue
             other = owner.get(partition)
             if other is None:
                 owned[member].append(partition)
                 owner[partition] = member
                 continue
-            # Kafka asks here for the generation in the subscription, whatever the assignor keeps.
+            # Kafka uses the generation in the subscription here, whatever the assignor keeps.
             theirs = subscriptions[other].generation
             if generation < theirs:
                 continue
@@ -112,7 +114,7 @@ def _owned(
 
 
 def _previous(members: Sequence[str], held: Mapping[str, _Held]) -> dict[TopicPartition, str]:
-    """Who had each partition last in a generation before the last."""
+    """Last owner of each partition in a generation before the last."""
     last = max(generation for _, generation in held.values())
     found: dict[TopicPartition, tuple[int, str]] = {}
     for member in members:
@@ -128,7 +130,7 @@ def _previous(members: Sequence[str], held: Mapping[str, _Held]) -> dict[TopicPa
 def _changing_hands(
     subscriptions: Subscriptions, shares: Mapping[str, Sequence[TopicPartition]]
 ) -> dict[TopicPartition, str]:
-    """What somebody gets and somebody else has to give up first."""
+    """Partitions that a member gets and another one has to revoke first."""
     given_up = {
         partition: None
         for member, said in subscriptions.items()

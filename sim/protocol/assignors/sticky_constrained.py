@@ -1,7 +1,7 @@
-"""The sticky assignors where all members want the same topics.
+"""The sticky assignors if all members have equal subscriptions.
 
-Each member keeps what it has up to its quota; what is left goes to the others, those of the same
-rack first. With n partitions and m members, n mod m of them get one more than n // m.
+Each member keeps its partitions up to its quota; the others are assigned, within racks first. With
+n partitions and m members, n mod m of them get one more than n // m.
 
 Source: ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``.
 """
@@ -13,13 +13,13 @@ from sim.protocol.assignors.sticky_racks import RackInfo
 
 
 class ConstrainedAssignment:
-    """One assignment while it is made.
+    """One assignment, to be built.
 
     Args:
         partitions: All of them, sorted by topic and number.
-        owned: What each member has, in the order in which members are looked at.
-        disputed: What several members of one generation say that they have.
-        racks: Where everything is.
+        owned: Partitions of each member, in the order in which members are visited.
+        disputed: Partitions that several members of one generation claim.
+        racks: Racks of members and partitions.
     """
 
     def __init__(
@@ -30,9 +30,9 @@ class ConstrainedAssignment:
         racks: RackInfo,
     ) -> None:
         self.shares: dict[str, list[TopicPartition]] = {member: [] for member in owned}
-        """What each member gets."""
+        """Partitions of each member."""
         self.changing_hands: dict[TopicPartition, str] = {}
-        """Partitions that another member may still have, and who gets them."""
+        """Partitions that another member may still own, and their new owners."""
         self._partitions = partitions
         self._owned = owned
         self._disputed = disputed
@@ -41,12 +41,12 @@ class ConstrainedAssignment:
         self._most = self._least + (self._extras_left > 0)
         self._given_up: dict[TopicPartition, str] = {}
         self._below: list[str] = []
-        """Members that have less than the least."""
+        """Members below the minimum."""
         self._at_least: list[str] = []
-        """Members that have the least and may get one more."""
+        """Members at the minimum that may get one more."""
 
     def build(self) -> None:
-        """Fill :attr:`shares`."""
+        """Fills :attr:`shares`."""
         for member, owned in self._owned.items():
             self._keep(member, owned)
         kept = {p: None for share in self.shares.values() for p in share}
@@ -85,13 +85,13 @@ class ConstrainedAssignment:
             self._given_up[partition] = member
 
     def _take_extra(self) -> None:
-        """One more member has one more than the least."""
+        """One more member has one more than the minimum."""
         self._extras_left -= 1
         if self._extras_left == 0:
             self._at_least.clear()
 
     def _deal_within_racks(self, left: list[TopicPartition]) -> list[TopicPartition]:
-        """Give partitions to members near to them; what nobody near may have is left."""
+        """Assigns partitions to members of their racks; returns the others."""
         still_left: list[TopicPartition] = []
         turn = 0
         for partition in left:
@@ -119,7 +119,7 @@ class ConstrainedAssignment:
         return still_left
 
     def _deal(self, left: Sequence[TopicPartition]) -> None:
-        """Deal what is left to those below the least in turn, then to those that have it."""
+        """Assigns the others to members below the minimum in turn, then to those at it."""
         turn = 0
         for partition in left:
             if self._below:

@@ -1,7 +1,7 @@
-"""The sticky assignors where members want different topics.
+"""The sticky assignors if members have different subscriptions.
 
-What members have is kept, what is left goes to whoever has least, and then partitions move from
-members with many to members with few, until that makes nothing more even.
+Members keep their partitions, unassigned ones go to the member with the fewest, and then partitions
+move from members with many to members with few, until no move improves the balance.
 
 Source: ``AbstractStickyAssignor.GeneralAssignmentBuilder``.
 """
@@ -14,47 +14,47 @@ from sim.protocol.assignors.sticky_racks import RackInfo
 
 
 class GeneralAssignment:
-    """One assignment while it is made.
+    """One assignment, to be built.
 
     Args:
-        counts: Partitions of each topic that exists and that somebody wants.
-        wishes: For each member, the topics of ``counts`` that it wants.
-        owned: What each member has.
+        counts: Partitions of each existing topic with a subscriber.
+        subscribed: For each member, its topics of ``counts``.
+        owned: Partitions of each member.
         previous: The last owner in an earlier generation.
-        racks: Where everything is.
+        racks: Racks of members and partitions.
     """
 
     def __init__(
         self,
         counts: Mapping[str, int],
-        wishes: Mapping[str, Sequence[str]],
+        subscribed: Mapping[str, Sequence[str]],
         owned: Mapping[str, Sequence[TopicPartition]],
         previous: Mapping[TopicPartition, str],
         racks: RackInfo,
     ) -> None:
         self._counts = counts
-        self._wishes = {member: dict.fromkeys(topics) for member, topics in wishes.items()}
+        self._subscribed = {member: dict.fromkeys(topics) for member, topics in subscribed.items()}
         self._previous = previous
         self._racks = racks
         self._movements = PartitionMovements()
-        self._wanted_by: dict[str, list[str]] = {topic: [] for topic in counts}
-        for member, topics in self._wishes.items():
+        self._subscribers: dict[str, list[str]] = {topic: [] for topic in counts}
+        for member, topics in self._subscribed.items():
             for topic in topics:
-                self._wanted_by[topic].append(member)
-        by_demand = sorted(counts, key=lambda topic: (len(self._wanted_by[topic]), topic))
+                self._subscribers[topic].append(member)
+        by_demand = sorted(counts, key=lambda topic: (len(self._subscribers[topic]), topic))
         self._partitions = [TopicPartition(t, n) for t in by_demand for n in range(counts[t])]
         self._owner = {p: member for member, places in owned.items() for p in places}
         self._revokes = False
-        """A member has what it may not keep."""
+        """True if a member owns partitions that it may not keep."""
         self.shares: dict[str, list[TopicPartition]] = {
             member: self._kept(member, places) for member, places in owned.items()
         }
-        """What each member gets."""
+        """Partitions of each member."""
         self._movable: dict[str, None] = {}
         """Members that may get or give partitions."""
 
     def build(self) -> None:
-        """Fill :attr:`shares`."""
+        """Fills :attr:`shares`."""
         kept = {p: None for share in self.shares.values() for p in share}
         left = [partition for partition in self._partitions if partition not in kept]
         self._movable = dict.fromkeys(self.shares)
@@ -65,9 +65,9 @@ class GeneralAssignment:
             left_over = left
         for partition in left_over:
             self._place(partition, near=False)
-        may_move = [p for p in self._partitions if len(self._wanted_by[p.topic]) > 1]
-        still_new = [p for p in left if len(self._wanted_by[p.topic]) > 1]
-        for member in self._wishes:
+        may_move = [p for p in self._partitions if len(self._subscribers[p.topic]) > 1]
+        still_new = [p for p in left if len(self._subscribers[p.topic]) > 1]
+        for member in self._subscribed:
             if not self._takes_part(member):
                 del self._movable[member]
         before = {member: list(self.shares[member]) for member in self._movable}
@@ -79,33 +79,33 @@ class GeneralAssignment:
             self.shares.update(before)
 
     def _kept(self, member: str, places: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """What the member may keep of what it has."""
+        """Partitions that the member may keep."""
         kept = []
         for partition in places:
-            wanted = partition.topic in self._wishes[member]
-            if wanted and not self._racks.mismatch(member, partition):
+            is_subscribed = partition.topic in self._subscribed[member]
+            if is_subscribed and not self._racks.mismatch(member, partition):
                 kept.append(partition)
             else:
                 self._revokes = True
         return kept
 
-    # -- questions --------------------------------------------------------------------------------
+    # -- predicates --------------------------------------------------------------------------------
 
     def _fewest_first(self) -> list[str]:
         return sorted(self._movable, key=lambda member: (len(self.shares[member]), member))
 
     def _most(self, member: str) -> int:
-        """How many partitions the member could have at all."""
-        return sum(self._counts[topic] for topic in self._wishes[member])
+        """Number of partitions that the member could have at most."""
+        return sum(self._counts[topic] for topic in self._subscribed[member])
 
     def _takes_part(self, member: str) -> bool:
-        """Whether the member may get more, or has what another one may get."""
+        """True if the member may get more, or has partitions that another one may get."""
         if len(self.shares[member]) < self._most(member):
             return True
-        return any(len(self._wanted_by[p.topic]) > 1 for p in self.shares[member])
+        return any(len(self._subscribers[p.topic]) > 1 for p in self.shares[member])
 
     def _unevenness(self) -> int:
-        """The sum of the differences of all pairs."""
+        """Balance score: the sum of the differences of all pairs."""
         sizes = [len(self.shares[member]) for member in self._movable]
         return sum(abs(a - b) for at, a in enumerate(sizes) for b in sizes[at + 1 :])
 
@@ -117,7 +117,7 @@ class GeneralAssignment:
         for member in members:
             if size[member] == self._most(member):
                 continue
-            for topic in self._wishes[member]:
+            for topic in self._subscribed[member]:
                 for number in range(self._counts[topic]):
                     owner = self._owner[TopicPartition(topic, number)]
                     if owner != member and size[member] + 1 < size[owner]:
@@ -127,17 +127,17 @@ class GeneralAssignment:
     # -- moves ------------------------------------------------------------------------------------
 
     def _place(self, partition: TopicPartition, *, near: bool) -> bool:
-        """Give it to the one that has fewest of those that want it; say whether there is one."""
+        """Assigns it to the subscriber with the fewest; true if there is one."""
         for member in self._fewest_first():
-            wanted = partition.topic in self._wishes[member]
-            if wanted and not (near and self._racks.mismatch(member, partition)):
+            is_subscribed = partition.topic in self._subscribed[member]
+            if is_subscribed and not (near and self._racks.mismatch(member, partition)):
                 self.shares[member].append(partition)
                 self._owner[partition] = member
                 return True
         return False
 
     def _even_out(self, partitions: Sequence[TopicPartition]) -> bool:
-        """Move partitions until that makes nothing more even; say whether any moved."""
+        """Moves partitions until no move improves the balance; true if any moved."""
         moved = False
         again = True
         while again:
@@ -156,9 +156,9 @@ class GeneralAssignment:
         if earlier is not None and spare > len(self.shares[earlier]):
             self._move(partition, earlier)
             return True
-        # Near members are looked at first, but whoever has fewest gets it: one look is enough.
-        if any(spare > len(self.shares[other]) for other in self._wanted_by[partition.topic]):
-            wanting = (m for m in self._fewest_first() if partition.topic in self._wishes[m])
+        # Near members come first, but the one with the fewest gets it: one pass is enough.
+        if any(spare > len(self.shares[other]) for other in self._subscribers[partition.topic]):
+            wanting = (m for m in self._fewest_first() if partition.topic in self._subscribed[m])
             self._move(partition, next(wanting))
             return True
         return False

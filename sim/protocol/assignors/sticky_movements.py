@@ -1,7 +1,6 @@
-"""Which partitions one assignment has moved between which members.
+"""Partition movements between members within one assignment.
 
-When a partition is to go the way opposite to one of its topic that has gone before, that one goes
-back instead.
+If a partition is to move opposite to an earlier one of its topic, that one moves back instead.
 
 Source: ``AbstractStickyAssignor.PartitionMovements``.
 """
@@ -12,18 +11,18 @@ from sim.ids import TopicPartition
 from sim.protocol.java.hash import JavaPartitionSet
 
 Pair: TypeAlias = tuple[str, str]
-"""The member that had it, and the one that gets it."""
+"""Former owner and new owner."""
 
 
 class PartitionMovements:
-    """All movements of one assignment, each from where the partition was at first."""
+    """All movements of one assignment, each from the partition's first owner."""
 
     def __init__(self) -> None:
         self._pairs: dict[TopicPartition, Pair] = {}
         self._by_topic: dict[str, dict[Pair, JavaPartitionSet]] = {}
 
     def move(self, partition: TopicPartition, old: str, new: str) -> None:
-        """A partition goes from one member to another."""
+        """Notes a partition's movement."""
         before = self._pairs.pop(partition, None)
         if before is None:
             self._note(partition, (old, new))
@@ -36,7 +35,7 @@ class PartitionMovements:
             self._note(partition, (before[0], new))
 
     def to_be_moved(self, partition: TopicPartition, old: str, new: str) -> TopicPartition:
-        """What is to move so that one partition less is with ``old`` and one more with ``new``."""
+        """Partition to move, so that ``old`` has one less and ``new`` one more."""
         of_topic = self._by_topic.get(partition.topic, {})
         before = self._pairs.get(partition)
         opposite = of_topic.get((new, old if before is None else before[0]))

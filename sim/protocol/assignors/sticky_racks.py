@@ -1,4 +1,4 @@
-"""Where the members and the replicas are, as the sticky assignors ask for it.
+"""Racks of members and partitions, as used by the sticky assignors.
 
 Source: ``AbstractStickyAssignor.RackInfo``; KIP-881.
 """
@@ -10,15 +10,17 @@ from sim.protocol.assignors.subscription import Subscriptions, Topics, racks_mat
 
 
 class RackInfo:
-    """Racks of members and partitions; empty where they do not tell partitions apart."""
+    """Racks of members and partitions; empty if racks do not matter."""
 
-    def __init__(self, subscriptions: Subscriptions, topics: Topics, wanted: Sequence[str]) -> None:
+    def __init__(
+        self, subscriptions: Subscriptions, topics: Topics, subscribed: Sequence[str]
+    ) -> None:
         consumers = {member: said.rack for member, said in subscriptions.items() if said.rack}
         partitions: dict[TopicPartition, tuple[str, ...]] = {}
         if consumers:
             partitions = {
                 TopicPartition(topic, number): racks
-                for topic in wanted
+                for topic in subscribed
                 for number, racks in enumerate(topics[topic])
             }
         at: dict[str, int] = {}
@@ -35,17 +37,17 @@ class RackInfo:
         """Racks of each partition's replicas."""
 
     def mismatch(self, member: str, partition: TopicPartition) -> bool:
-        """Whether the member's rack has no replica of the partition."""
+        """True if the member's rack has no replica of the partition."""
         rack = self.consumers.get(member)
         return rack is not None and rack not in self.partitions.get(partition, ())
 
     def rarest_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Those first that fewest members are near to."""
+        """Partitions with the fewest members in their racks first."""
         near = self._consumers_near
         return sorted(partitions, key=lambda partition: near.get(partition, 0))
 
     def next_near(self, partition: TopicPartition, members: Sequence[str], first: int) -> int:
-        """The place of the next member in a rack of the partition, from ``first`` around; or -1."""
+        """Index of the next member in a rack of the partition, from ``first`` around; or -1."""
         racks = self.partitions.get(partition, ())
         for step in range(len(members) if racks else 0):
             place = (first + step) % len(members)

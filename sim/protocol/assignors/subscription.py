@@ -1,4 +1,4 @@
-"""What a member tells its group's leader when it joins, and what an assignor makes of all of it.
+"""Subscriptions of members, and the types of assignors.
 
 Source: ``ConsumerPartitionAssignor.Subscription``; KIP-429, KIP-792, KIP-881.
 """
@@ -10,30 +10,30 @@ from typing import TypeAlias
 from sim.ids import TopicPartition
 
 NO_GENERATION = -1
-"""Of a member that is in none."""
+"""Generation of a member without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One member's wishes, and what it has."""
+    """One member's subscription, and its partitions."""
 
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()
-    """What it has not given up: nothing, unless it rebalances cooperatively."""
+    """Owned partitions: none, unless it rebalances cooperatively."""
     generation: int = NO_GENERATION
-    """The generation that it was in when it asked."""
+    """Generation of the owned partitions."""
     rack: str = ""
     """``client.rack``."""
     instance_id: str = ""
     """``group.instance.id``."""
     remembered: tuple[TopicPartition, ...] = ()
-    """The sticky assignor's user data: its last assignment, which it has given up since."""
+    """The sticky assignor's user data: its last assignment, which it has revoked since."""
     remembered_generation: int = NO_GENERATION
     """The generation of its last assignment, as the sticky assignors keep it."""
 
 
 Subscriptions: TypeAlias = Mapping[str, Subscription]
-"""By member id, in the order in which the leader was told of them."""
+"""By member id, in the order in which the leader received them."""
 
 Topics: TypeAlias = Mapping[str, tuple[tuple[str, ...], ...]]
 """For each topic that exists, the racks of each partition's replicas; empty where unknown."""
@@ -42,7 +42,7 @@ Assignments: TypeAlias = dict[str, tuple[TopicPartition, ...]]
 """Partitions by member id, sorted; every member has an entry, an idle one an empty tuple."""
 
 Assignor: TypeAlias = Callable[[Subscriptions, Topics], Assignments]
-"""From what the members say and the topics there are to everyone's partitions."""
+"""From subscriptions and topics to the assignment."""
 
 MemberKey: TypeAlias = tuple[bool, str]
 """Sorts members as ``MemberInfo`` does."""
@@ -55,25 +55,25 @@ def member_key(member: str, subscription: Subscription) -> MemberKey:
 
 
 def subscribed_topics(subscriptions: Subscriptions, topics: Topics) -> list[str]:
-    """Topics that exist and that somebody wants, sorted."""
-    wanted = {topic: None for said in subscriptions.values() for topic in said.topics}
-    return sorted(topic for topic in wanted if topics.get(topic))
+    """Existing topics with a subscriber, sorted."""
+    subscribed = {topic: None for said in subscriptions.values() for topic in said.topics}
+    return sorted(topic for topic in subscribed if topics.get(topic))
 
 
 def without_racks(counts: Mapping[str, int]) -> Topics:
-    """Topics by their partition counts, whose replicas are nowhere in particular."""
+    """Topics by their partition counts, without racks."""
     return {topic: ((),) * count for topic, count in counts.items()}
 
 
 def as_assignments(shares: Mapping[str, list[TopicPartition]]) -> Assignments:
-    """Everyone's partitions, sorted."""
+    """Sorted partitions of every member."""
     return {member: tuple(sorted(share)) for member, share in shares.items()}
 
 
 def racks_matter(
     consumer_racks: Mapping[str, str], partition_racks: Mapping[TopicPartition, tuple[str, ...]]
 ) -> bool:
-    """Whether consumers' racks tell partitions apart (KIP-881).
+    """True if consumers' racks matter (KIP-881).
 
     They do if a consumer is in a rack that has replicas, and some rack has no replica of some
     partition.

@@ -1,1 +1,1 @@
-"""broker."""
+"""A broker's machines: replica manager, lifecycle, metadata API, share partitions."""

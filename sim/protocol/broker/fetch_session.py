@@ -1,8 +1,8 @@
-"""Fetch sessions: what a leader remembers between the incremental fetches of one client.
+"""Fetch sessions: a leader's state between the incremental fetches of one client.
 
-A session also is where a fetch waits. Only *hot* partitions are looked at when a fetch is answered:
-those the request lists, those written to or moved since the last answer, and those of a follower
-that is not in the ISR. For all others the answer would be "nothing new".
+A parked fetch waits in its session. Only *hot* partitions are read when a fetch is answered: those
+that the request lists, those written to or advanced since the last response, and those of a
+follower that is not in the ISR. All others have nothing new.
 
 Left out: eviction from a full cache (``max.incremental.fetch.session.cache.slots``).
 
@@ -26,16 +26,16 @@ NO_SESSION: Final = 0
 
 _LARGEST_ID: Final = (1 << 31) - 1
 _SPREAD: Final = 2_654_435_761
-"""Knuth's multiplier: instants that are close have ids that are far apart."""
+"""Knuth's multiplier: instants that are close give ids that are far apart."""
 
 
 @dataclass(slots=True)
 class SessionPartition:
-    """One partition in a session: what is asked, and what was last told."""
+    """One partition of a session: its last request and its last response."""
 
-    asked: FetchPartition
-    told_high_watermark: Offset = -1
-    told_log_start: Offset = -1
+    requested: FetchPartition
+    sent_high_watermark: Offset = -1
+    sent_log_start: Offset = -1
 
 
 class FetchSession:
@@ -69,42 +69,42 @@ class FetchSession:
         self.hot: dict[TopicPartition, None] = {}
         self.clock = FetchClock()
         self.token = -1
-        """Of the fetch that waits; -1 if none does."""
+        """Token of the parked fetch; -1 without one."""
         self.deadline: Micros = NEVER
         self.min_bytes: Bytes = 1
-        """Of records that the answer to the last request must have, unless its time is over."""
+        """Bytes of records that the response needs before its deadline."""
         self.max_bytes: Bytes = 0
-        """Of records that it may have."""
+        """Limit of its bytes of records."""
         self.request: FetchRequest | None = None
         self.looked_free: dict[TopicPartition, None] = {}
-        """Where no open transaction was seen below the high watermark (KAFKA-9807)."""
+        """Partitions without an open transaction below the high watermark (KAFKA-9807)."""
 
     @property
     def is_kept(self) -> bool:
-        """Whether it outlives its first answer: not that of a fetch without a session."""
+        """True if it outlives its first response: not that of a sessionless fetch."""
         return self.epoch != FINAL_EPOCH
 
     @property
     def is_parked(self) -> bool:
-        """Whether a fetch waits for data."""
+        """True if a fetch waits for data."""
         return self.token >= 0
 
     def update(self, request: FetchRequest) -> None:
-        """Take over what a request lists and forgets; listed partitions are hot."""
-        for asked in request.partitions:
-            known = self.partitions.get(asked.partition)
+        """Applies a request's listed and forgotten partitions; listed partitions are hot."""
+        for requested in request.partitions:
+            known = self.partitions.get(requested.partition)
             if known is None:
-                self.partitions[asked.partition] = SessionPartition(asked)
+                self.partitions[requested.partition] = SessionPartition(requested)
             else:
-                known.asked = asked
-            self.hot[asked.partition] = None
+                known.requested = requested
+            self.hot[requested.partition] = None
         for partition in request.forgotten:
             self.partitions.pop(partition, None)
             self.hot.pop(partition, None)
 
 
 class FetchSessions:
-    """All sessions of a broker, and which of them fetch a given partition."""
+    """All sessions of a broker, also by partition."""
 
     def __init__(self) -> None:
         self._sessions: dict[int, FetchSession] = {}
@@ -117,8 +117,8 @@ class FetchSessions:
     def open(self, client: str, request: FetchRequest, now: Micros) -> FetchSession | ErrorCode:
         """The session a request belongs to: a new one for a full fetch, else the one it names.
 
-        A client that opens a new session gives up the one it names; a consumer has only one. A
-        fetch of the final epoch has a session of its own until it is answered, see ``is_kept``.
+        A client that opens a new session closes the one that it names; a consumer has only that. A
+        fetch of one final epoch has a session of its own until it is answered, see ``is_kept``.
         ``now`` is the host's clock.
 
         Source: ``FetchManager.newContext``, ``SessionlessFetchContext``.
@@ -139,9 +139,9 @@ class FetchSessions:
                 return ErrorCode.INVALID_FETCH_SESSION_EPOCH
             session = known
             session.epoch = request.session_epoch
-        for asked in request.partitions:
-            if asked.partition not in session.partitions:
-                self._by_partition.setdefault(asked.partition, []).append(session)
+        for requested in request.partitions:
+            if requested.partition not in session.partitions:
+                self._by_partition.setdefault(requested.partition, []).append(session)
         for partition in request.forgotten:
             if partition in session.partitions:
                 self._by_partition[partition].remove(session)
@@ -149,9 +149,9 @@ class FetchSessions:
         return session
 
     def _new_id(self, now: Micros) -> int:
-        """An id from the instant: of the sessions of a former process none has the same.
+        """Draws an id from the instant: no session of a former process has the same.
 
-        A client may go on with a session that its broker had before a restart, and must not find
+        A client may continue a session that its broker had before a restart, and must not find
         another one's under its id. Kafka draws at random (``FetchSessionCache.newSessionId``).
         """
         session_id = now * _SPREAD % _LARGEST_ID + 1
@@ -160,7 +160,7 @@ class FetchSessions:
         return session_id
 
     def close(self, session_id: int) -> None:
-        """Forget a session; what waits in it is answered by nobody."""
+        """Closes a session; its parked fetch is dropped without a response."""
         session = self._sessions.pop(session_id, None)
         if session is None:
             return

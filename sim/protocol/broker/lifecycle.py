@@ -1,13 +1,13 @@
-"""A broker's registration and heartbeats: how it comes into service, stays, and leaves.
+"""A broker's registration and heartbeats (``BrokerLifecycleManager``).
 
-    STARTING  -> RECOVERY   the controller says that the broker has applied its own registration
+    STARTING  -> RECOVERY   caught up, by the controller's heartbeat response
     RECOVERY  -> RUNNING    the logs are loaded, and the controller has unfenced the broker
-    any       -> PENDING_CONTROLLED_SHUTDOWN -> SHUTTING_DOWN   it wants to stop, and may
+    any       -> PENDING_CONTROLLED_SHUTDOWN -> SHUTTING_DOWN   on SIGTERM, and when it is granted
 
-A broker that is fenced, or cannot reach the controller, only keeps on asking: it does not stop
+A broker that is fenced, or cannot reach the controller, only sends heartbeats: it does not stop
 serving.
 
-Left out: unclean reasons to stop, such as all log directories failing, are the host's.
+Left out: unclean stops, as when all log directories fail, are the process's.
 
 Source: ``kafka.server.BrokerLifecycleManager``, ``NodeToControllerChannelManager`` (4.1); KIP-500.
 """
@@ -40,7 +40,7 @@ CHANNEL = "heartbeat"
 
 
 DIRECTORY_TIMER = "directory/"
-"""Begins the name of the timer of a failed log directory; its id follows."""
+"""Prefix of the timer of a failed log directory; its id follows."""
 
 
 class LifecycleState(StrEnum):
@@ -61,7 +61,7 @@ class LifecycleConfig:
     heartbeat_interval_us: Micros = 2 * SECOND
     """``broker.heartbeat.interval.ms``."""
     session_timeout_us: Micros = 9 * SECOND
-    """``broker.session.timeout.ms``; a request is given up after half of it."""
+    """``broker.session.timeout.ms``; a request times out after half of it."""
     registration_timeout_us: Micros = 60 * SECOND
     """``initial.broker.registration.timeout.ms``."""
     starting_interval_us: Micros = 10 * MS
@@ -69,16 +69,16 @@ class LifecycleConfig:
     first_shutdown_interval_us: Micros = 50 * MS
     """Before the second heartbeat of a controlled shutdown; a constant in Kafka."""
     retry_us: Micros = 100 * MS
-    """Before asking again who the controller is; a constant in Kafka."""
+    """Interval of looking for the controller; a constant in Kafka."""
     directory_failure_timeout_us: Micros = 30 * SECOND
-    """``log.dir.failure.timeout.ms``: how long a failed directory may stay untold."""
+    """``log.dir.failure.timeout.ms``: time until a failed directory must be acknowledged."""
     shutdown_timeout_us: Micros = 300 * SECOND
-    """How long a controlled shutdown may take before the broker stops anyway."""
+    """Time of a controlled shutdown until the broker stops anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class Introduction:
-    """What a process tells of itself when it registers."""
+    """Data of a broker's registration."""
 
     broker: NodeId
     incarnation: str
@@ -98,7 +98,7 @@ class LifecycleStarted:
 
 @dataclass(frozen=True, slots=True)
 class ControllerKnown:
-    """This broker's own observer knows a quorum leader (or, with NO_LEADER, knows none)."""
+    """This broker's own observer knows a quorum leader (or, with NO_LEADER, none)."""
 
     controller: NodeId
 
@@ -109,13 +109,13 @@ class ReadyToUnfence:
 
 
 @dataclass(frozen=True, slots=True)
-class ShutDownWanted:
-    """The process was asked to stop (SIGTERM)."""
+class ControlledShutdownRequested:
+    """The process has got SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoriesFailed:
-    """Log directories that failed since the start, all of them; told to the controller at once."""
+    """All log directories that failed since the start; reported to the controller at once."""
 
     directories: tuple[str, ...]
 
@@ -124,7 +124,7 @@ LifecycleEvent = (
     LifecycleStarted
     | ControllerKnown
     | ReadyToUnfence
-    | ShutDownWanted
+    | ControlledShutdownRequested
     | DirectoriesFailed
     | RequestReceived
     | ResponseReceived
@@ -132,7 +132,7 @@ LifecycleEvent = (
     | TimerFired
     | Flushed
 )
-"""What happens to a lifecycle machine."""
+"""Events of a lifecycle machine."""
 
 
 # -- effects --------------------------------------------------------------------------------------
@@ -147,17 +147,17 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """The broker has applied its own registration: answer with :class:`ReadyToUnfence`."""
+    """The broker has applied its own registration: to be answered by :class:`ReadyToUnfence`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unfenced:
-    """In service: listen to clients from now on. Said once."""
+    """Unfenced: clients are served from now on. Emitted once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShutDownGranted:
-    """The broker may stop: nothing depends on it, or it waited long enough. Said once."""
+    """The broker may stop: controlled shutdown is granted or timed out. Emitted once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,26 +166,26 @@ class RegistrationFailed:
 
     @property
     def reason(self) -> str:
-        """What to say of it."""
+        """Reason as text."""
         return "not registered within initial.broker.registration.timeout.ms"
 
 
 @dataclass(frozen=True, slots=True)
-class DirectoryFailureUntold:
+class DirectoryFailureUnacknowledged:
     """The controller has not acknowledged a directory's failure in time: the process must stop."""
 
     directory: str
 
     @property
     def reason(self) -> str:
-        """What to say of it."""
+        """Reason as text."""
         return (
             f"no controller heard within log.dir.failure.timeout.ms that log directory "
             f"{self.directory} is offline"
         )
 
 
-Fatal = RegistrationFailed | DirectoryFailureUntold
+Fatal = RegistrationFailed | DirectoryFailureUnacknowledged
 
 LifecycleEffect = (
     fx.Effect
@@ -194,15 +194,15 @@ LifecycleEffect = (
     | Unfenced
     | ShutDownGranted
     | RegistrationFailed
-    | DirectoryFailureUntold
+    | DirectoryFailureUnacknowledged
 )
-"""What a lifecycle machine may ask of its host."""
+"""Effects of a lifecycle machine."""
 
 _DEFAULTS = LifecycleConfig()
 
 
 class BrokerLifecycle:
-    """One broker process's registration and heartbeats."""
+    """Registration and heartbeats of one broker process."""
 
     def __init__(
         self,
@@ -212,17 +212,17 @@ class BrokerLifecycle:
         config: LifecycleConfig = _DEFAULTS,
         first_wait_us: Micros | None = None,
     ) -> None:
-        """Make a machine that has not begun.
+        """Creates a machine that has not begun.
 
         Args:
-            introduction: What it registers with.
-            controllers: Every controller, to be tried in turn while none is known.
+            introduction: Data of its registration.
+            controllers: All controllers, tried in turn while none is known.
             applied_offset: Offset of the last metadata record that the broker has applied, -1 for
-                none; asked at each heartbeat.
+                none; called at each heartbeat.
             config: Settings.
-            first_wait_us: From the heartbeat that brings it into service to the next one, in
-                place of the interval: where it is in its beat after a long history, which then
-                need not be simulated.
+            first_wait_us: From the heartbeat that brings it into service to the next one, in place
+                of the interval: where it is in its beat after a long history, which then need not
+                be simulated.
         """
         self.introduction = introduction
         self.config = config
@@ -237,8 +237,8 @@ class BrokerLifecycle:
         self._first_wait_us = first_wait_us
         self._failed_directories: tuple[str, ...] = ()
         self._sent_directories: tuple[str, ...] = ()
-        self._told_directories: tuple[str, ...] = ()
-        self._asked: NodeId = NO_LEADER
+        self._acknowledged_directories: tuple[str, ...] = ()
+        self._target: NodeId = NO_LEADER
         self._open: int | None = None
         self._correlation = 0
         self._give_up_at: Micros = 0
@@ -248,7 +248,7 @@ class BrokerLifecycle:
         self._out: list[LifecycleEffect] = []
 
     def handle(self, event: LifecycleEvent, now: Micros) -> list[LifecycleEffect]:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         self._now = now
         out = self._out = []
         match event:
@@ -269,19 +269,19 @@ class BrokerLifecycle:
                 self._communicate()
             case DirectoriesFailed():
                 self._on_directories(event.directories)
-            case ShutDownWanted():
+            case ControlledShutdownRequested():
                 self._on_shut_down()
             case RequestReceived() | Flushed():
-                message = f"nobody asks the lifecycle: {event}"
+                message = f"not an event of the lifecycle: {event}"
                 raise AssertionError(message)
             case _:
                 assert_never(event)
         return out
 
-    # -- asking -----------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     def _communicate(self) -> None:
-        """Register, or send a heartbeat; if a request is open, at once after its answer."""
+        """Registers, or sends a heartbeat; if a request is open, right after its response."""
         if self.state in {LifecycleState.NOT_RUNNING, LifecycleState.SHUTTING_DOWN}:
             return
         if self._open is not None:
@@ -320,7 +320,7 @@ class BrokerLifecycle:
             self._out.append(fx.SetTimer("heartbeat", self._now + delay))
 
     def _on_directories(self, directories: tuple[str, ...]) -> None:
-        """Tell the controller at once; give it a while to say that it has understood."""
+        """Reports to the controller at once; its acknowledgement has a timeout."""
         at = self._now + self.config.directory_failure_timeout_us
         for directory in directories:
             if directory not in self._failed_directories:
@@ -329,14 +329,14 @@ class BrokerLifecycle:
         self._communicate()
 
     def _on_controller(self, controller: NodeId) -> None:
-        """News of the quorum count once the controller that is asked now fails to answer."""
+        """Notes a new controller; it is used once the present one fails to respond."""
         self._known = controller
         if self._controller == NO_LEADER and controller != NO_LEADER:
             self._controller = controller
             if self._open is None:
                 self._communicate()
 
-    # -- what came of it --------------------------------------------------------------------------
+    # -- outcomes ----------------------------------------------------------------------------------
 
     def _on_timer(self, name: str) -> None:
         if name == "heartbeat":
@@ -344,22 +344,22 @@ class BrokerLifecycle:
                 self._communicate()
         elif name.startswith(DIRECTORY_TIMER):
             directory = name.removeprefix(DIRECTORY_TIMER)
-            if directory not in self._told_directories:
-                self._out.append(DirectoryFailureUntold(directory))
+            if directory not in self._acknowledged_directories:
+                self._out.append(DirectoryFailureUnacknowledged(directory))
         elif self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
             self._stop()
 
     def _on_failure(self, event: RequestFailed) -> None:
         if event.correlation == self._open:
             self._open = None
-            self._asked = event.sender
-            self._look_elsewhere()
+            self._target = event.sender
+            self._try_next_controller()
 
     def _on_response(self, event: ResponseReceived) -> None:
         if event.correlation != self._open:
             return
         self._open = None
-        self._asked = event.sender
+        self._target = event.sender
         response = event.response
         match response:
             case BrokerRegistrationResponse():
@@ -370,9 +370,9 @@ class BrokerLifecycle:
                 message = f"not an answer to the lifecycle: {response}"
                 raise AssertionError(message)
 
-    def _look_elsewhere(self) -> None:
-        """The controller asked does not answer, or is none: try the next one soon."""
-        self._controller = NO_LEADER if self._known == self._asked else self._known
+    def _try_next_controller(self) -> None:
+        """The controller does not respond, or is none: tries the next one soon."""
+        self._controller = NO_LEADER if self._known == self._target else self._known
         self._turn += 1
         if not self._gave_up():
             self._again = False
@@ -380,12 +380,12 @@ class BrokerLifecycle:
 
     def _on_registered(self, response: BrokerRegistrationResponse) -> None:
         if response.error is ErrorCode.NONE:
-            self._controller = self._asked
+            self._controller = self._target
             self.broker_epoch = response.broker_epoch
             self._out.append(Registered(response.broker_epoch))
             self._communicate()
         elif response.error is ErrorCode.NOT_CONTROLLER:
-            self._look_elsewhere()
+            self._try_next_controller()
         elif not self._gave_up():
             # DUPLICATE_BROKER_REGISTRATION: the session of the process before has to end first.
             self._communicate_in(self.config.heartbeat_interval_us)
@@ -400,12 +400,12 @@ class BrokerLifecycle:
     def _on_heartbeat(self, response: BrokerHeartbeatResponse) -> None:
         config = self.config
         if response.error is ErrorCode.NOT_CONTROLLER:
-            self._look_elsewhere()
+            self._try_next_controller()
             return
         delay = config.heartbeat_interval_us
         if response.error is ErrorCode.NONE:
-            self._controller = self._asked
-            self._told_directories = self._sent_directories
+            self._controller = self._target
+            self._acknowledged_directories = self._sent_directories
             if self.state is LifecycleState.STARTING:
                 delay = config.starting_interval_us
                 if response.is_caught_up:

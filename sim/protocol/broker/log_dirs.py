@@ -1,4 +1,4 @@
-"""What a replica manager needs of the log directories below it to move replicas between them."""
+"""Port to the log directories below a replica manager, for moves of replicas between them."""
 
 from typing import NamedTuple, Protocol
 
@@ -7,7 +7,7 @@ from sim.protocol.ports import ReplicaLog
 
 
 class FutureReplica(NamedTuple):
-    """A replica's future log, in the directory that it is to move to."""
+    """A replica's future log, in its new directory."""
 
     log: ReplicaLog
     directory: str
@@ -17,7 +17,7 @@ class FutureReplica(NamedTuple):
 
 
 class Doomed(NamedTuple):
-    """Effect: a partition's directory waits for its deletion."""
+    """Effect: a partition's directory is renamed and waits for its deletion."""
 
     directory: int
     """Number of the log directory."""
@@ -29,9 +29,9 @@ class Promoted(NamedTuple):
 
     log: ReplicaLog
     doomed: Doomed | None
-    """What is left of the former one; ``None`` if its disk refused."""
+    """The former log; ``None`` if its disk failed."""
     failure: str
-    """Why it refused; empty if it did not."""
+    """Its disk's error; empty without one."""
     source: int
     """Number of the log directory that held the former log."""
 
@@ -40,13 +40,13 @@ class LogDirs(Protocol):
     """The log directories of one broker."""
 
     def has_directory(self, directory: str) -> bool:
-        """Whether there is a log directory of that name."""
+        """True if a log directory of that name exists."""
 
     def is_directory_online(self, directory: str) -> bool:
-        """Whether a log directory works."""
+        """True if a log directory works."""
 
     def has_failed_directory(self) -> bool:
-        """Whether any log directory has failed."""
+        """True if any log directory has failed."""
 
     def directory_name_of(self, partition: TopicPartition) -> str:
         """Name of the directory that holds a partition's open log."""
@@ -55,34 +55,34 @@ class LogDirs(Protocol):
         """``directory.id`` of the directory that holds a partition's open log."""
 
     def may_have_future(self, partition: TopicPartition) -> bool:
-        """Whether a future log's name would fit a file system."""
+        """True if the future log's name would fit a file system."""
 
     def prefer(self, partition: TopicPartition, directory: str) -> None:
-        """A log that is not made yet is wanted in a directory."""
+        """Sets the directory in which a log is to be made later."""
 
     def future_of(self, partition: TopicPartition) -> FutureReplica | None:
         """The partition's future log, if it has one."""
 
     def future_watermark(self, partition: TopicPartition) -> Offset:
-        """Checkpointed high watermark of a future log that a start has found; else 0."""
+        """Checkpointed high watermark of a future log found at the start; else 0."""
 
     def create_future(self, partition: TopicPartition, directory: str) -> FutureReplica:
-        """Make an empty future log.
+        """Creates an empty future log.
 
         Raises:
             StorageFailed: If the directory has failed or is full.
         """
 
     def remove_future(self, partition: TopicPartition) -> Doomed:
-        """Give a future log up.
+        """Removes a future log.
 
         Raises:
             StorageFailed: If the disk has failed.
         """
 
     def replace_current(self, partition: TopicPartition) -> Promoted:
-        """Let the future log take the place of the current one.
+        """Replaces the current log by the future log.
 
         Raises:
-            StorageFailed: If the future log's directory has failed; then nothing has changed.
+            StorageFailed: If the future log's directory has failed; nothing has changed then.
         """

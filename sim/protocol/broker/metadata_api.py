@@ -1,8 +1,8 @@
-"""What a broker answers from its own metadata image: where things are, and who is who.
+"""Requests that a broker answers from its metadata image: metadata, coordinators, producer ids.
 
-Metadata and coordinators are as this broker has replayed them, which may be behind. Producer ids
-come in blocks of 1,000 from the controller; requests wait while a block is on its way. The topic of
-transactional ids is created when a first producer looks for its coordinator.
+The image may be behind. Producer ids come in blocks of 1,000 from the controller; requests wait
+while a block is on its way. The topic of transactional ids is created when a first producer looks
+for its coordinator.
 
 Source: ``kafka.server.KafkaApis``, ``RPCProducerIdManager``, ``AutoTopicCreationManager``.
 """
@@ -14,7 +14,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, TRANSACTIONS_TOPIC, BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.coordinator.lookup import find_coordinator
-from sim.protocol.coordinator.transaction.records import ProducerIdGiven, ProducerIdWanted
+from sim.protocol.coordinator.transaction.records import ProducerIdAllocated, ProducerIdRequested
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.messages.cluster import (
     AllocateProducerIdsRequest,
@@ -34,7 +34,7 @@ from sim.protocol.metadata.image import MetadataImage
 from sim.units import MS, SECOND, Micros
 
 RETRY_US: Micros = 50 * MS
-"""Wait before a producer id block is asked for again."""
+"""Wait before a producer id block is requested again."""
 
 TIMEOUT_US: Micros = 30 * SECOND
 """``controller.socket.timeout.ms``."""
@@ -42,7 +42,7 @@ TIMEOUT_US: Micros = 30 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class MetadataApiState:
-    """Event: what the broker knows now."""
+    """Event: the broker's present image, controller and epoch."""
 
     image: MetadataImage
     controller: NodeId
@@ -57,9 +57,9 @@ class TransactionalInit:
 
 
 MetadataApiEffect: TypeAlias = (
-    fx.Send | fx.Reply | fx.SetTimer | ProducerIdGiven | TransactionalInit
+    fx.Send | fx.Reply | fx.SetTimer | ProducerIdAllocated | TransactionalInit
 )
-"""What the answers from metadata ask of their broker."""
+"""Effects of the metadata API."""
 
 
 class MetadataApi:
@@ -80,7 +80,7 @@ class MetadataApi:
         self._ids_end = 0
         self._waiting: list[int] = []
         self._correlation = 0
-        self._asked_as = -1
+        self._block_correlation = -1
         self._creating_as = -1
 
     def handle(
@@ -90,33 +90,33 @@ class MetadataApi:
         | ResponseReceived
         | RequestFailed
         | TimerFired
-        | ProducerIdWanted,
+        | ProducerIdRequested,
         now: Micros,
     ) -> list[MetadataApiEffect]:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         match event:
             case MetadataApiState():
                 self._image = event.image
                 self._controller = event.controller
                 self._broker_epoch = event.broker_epoch
-                return self._ask()
+                return self._request_block()
             case RequestReceived():
                 return self._request(event)
-            case ProducerIdWanted(token):
-                # Tokens of the transaction coordinator are told from those of requests by sign.
+            case ProducerIdRequested(token):
+                # Tokens of the transaction coordinator are negative, those of requests are not.
                 self._waiting.append(-token)
-                return self._hand_out() or self._ask()
+                return self._allocate_ids() or self._request_block()
             case ResponseReceived() if event.correlation == self._creating_as:
                 self._creating_as = -1
             case ResponseReceived():
                 return self._block(event, now)
             case RequestFailed() if event.correlation == self._creating_as:
                 self._creating_as = -1
-            case RequestFailed() if event.correlation == self._asked_as:
-                self._asked_as = -1
+            case RequestFailed() if event.correlation == self._block_correlation:
+                self._block_correlation = -1
                 return [fx.SetTimer("producer-ids", now + RETRY_US)]
             case TimerFired():
-                return self._ask()
+                return self._request_block()
             case _:
                 pass
         return []
@@ -135,7 +135,7 @@ class MetadataApi:
                 return [TransactionalInit(event)]
             case _:
                 self._waiting.append(event.token)
-                return self._hand_out() or self._ask()
+                return self._allocate_ids() or self._request_block()
 
     def _metadata(self, topics: tuple[str, ...]) -> MetadataResponse:
         image = self._image
@@ -149,7 +149,7 @@ class MetadataApi:
         for number in range(self._image.partition_counts.get(topic, 0)):
             state = self._image.partitions.get(TopicPartition(topic, number))
             if state is None:
-                continue  # in ZooKeeper mode a broker may have been told of some partitions only
+                continue  # in ZooKeeper mode a broker may know only some partitions
             described.append(
                 PartitionMetadata(
                     number, state.leader, state.leader_epoch, state.replicas, state.in_sync
@@ -159,42 +159,42 @@ class MetadataApi:
 
     # -- producer ids -----------------------------------------------------------------------------
 
-    def _hand_out(self) -> list[MetadataApiEffect]:
+    def _allocate_ids(self) -> list[MetadataApiEffect]:
         out: list[MetadataApiEffect] = []
         while self._waiting and self._next_id < self._ids_end:
             token = self._waiting.pop(0)
             if token < 0:
-                out.append(ProducerIdGiven(-token, self._next_id))
+                out.append(ProducerIdAllocated(-token, self._next_id))
             else:
                 response = InitProducerIdResponse(ErrorCode.NONE, self._next_id, 0)
                 out.append(fx.Reply(token, response))
             self._next_id += 1
         return out
 
-    def _ask(self) -> list[MetadataApiEffect]:
-        asked = self._asked_as >= 0
-        if asked or not self._waiting or self._controller < 0 or self._broker_epoch < 0:
+    def _request_block(self) -> list[MetadataApiEffect]:
+        in_flight = self._block_correlation >= 0
+        if in_flight or not self._waiting or self._controller < 0 or self._broker_epoch < 0:
             return []
         self._correlation += 1
-        self._asked_as = self._correlation
+        self._block_correlation = self._correlation
         request = AllocateProducerIdsRequest(self._broker, self._broker_epoch)
         return [fx.Send(self._controller, self._correlation, request, TIMEOUT_US, "metadata_api")]
 
     def _block(self, event: ResponseReceived, now: Micros) -> list[MetadataApiEffect]:
         response = event.response
-        if event.correlation != self._asked_as:
+        if event.correlation != self._block_correlation:
             return []
         assert isinstance(response, AllocateProducerIdsResponse)
-        self._asked_as = -1
+        self._block_correlation = -1
         if response.error is not ErrorCode.NONE:
             return [fx.SetTimer("producer-ids", now + RETRY_US)]
         self._next_id, self._ids_end = response.first, response.first + response.count
-        return self._hand_out()
+        return self._allocate_ids()
 
     # -- the topic of transactional ids -----------------------------------------------------------
 
     def _create_state_topic(self) -> list[MetadataApiEffect]:
-        """Ask for it, unless it exists or has been asked for; producers come again anyway."""
+        """Requests the topic, unless it exists or is requested already; producers retry anyway."""
         exists = self._image.partition_counts.get(TRANSACTIONS_TOPIC, 0) > 0
         if exists or self._creating_as >= 0 or self._controller < 0:
             return []

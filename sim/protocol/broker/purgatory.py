@@ -1,4 +1,4 @@
-"""Where produce requests wait for their offsets to be committed, or for their deadline.
+"""Purgatory of produce requests: they wait for the high watermark, or for their deadline.
 
 Source: ``kafka.server.DelayedProduce``, ``DelayedOperationPurgatory``.
 """
@@ -23,11 +23,11 @@ class DelayedProduce:
     waiting: dict[TopicPartition, tuple[Offset, Offset, Offset]]
     results: list[ProduceResult] = field(default_factory=list)
     follows_watermark: bool = False
-    """It waits on after its deadline, and whatever is in sync."""
+    """True if it waits beyond its deadline, and whatever is in sync."""
 
     @property
     def is_done(self) -> bool:
-        """Whether every partition is decided."""
+        """True if every partition is decided."""
         return not self.waiting
 
 
@@ -41,7 +41,7 @@ class ProducePurgatory:
         self._done = 0
 
     def park(self, operation: DelayedProduce) -> None:
-        """Wait for every partition of the request."""
+        """Waits for every partition of the request."""
         self._sequence += 1
         heappush(self._deadlines, (operation.deadline, self._sequence, operation))
         for partition in operation.waiting:
@@ -52,7 +52,7 @@ class ProducePurgatory:
         return self._by_partition.get(partition, [])
 
     def decided(self, operation: DelayedProduce, result: ProduceResult) -> None:
-        """One partition of a request is decided."""
+        """Decides one partition of a request."""
         partition = result.partition
         del operation.waiting[partition]
         operation.results.append(result)
@@ -66,14 +66,14 @@ class ProducePurgatory:
             self._purge()
 
     def next_deadline(self) -> Micros:
-        """When the next request expires; NEVER if none waits."""
+        """Deadline of the next request; NEVER if none waits."""
         while self._deadlines and self._deadlines[0][2].is_done:
             heappop(self._deadlines)
             self._done -= 1
         return self._deadlines[0][0] if self._deadlines else NEVER
 
     def expired(self, now: Micros) -> list[DelayedProduce]:
-        """Requests whose deadline has passed, taken out of the queue of deadlines."""
+        """Removes and returns requests whose deadline has passed."""
         out = []
         while self.next_deadline() <= now:
             out.append(heappop(self._deadlines)[2])

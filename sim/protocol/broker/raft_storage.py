@@ -1,4 +1,4 @@
-"""What the Raft groups of a broker keep on its disks, and the effects that ask for it.
+"""State of Raft groups on a broker's disks, and the effects that write it.
 
 Declared below the groups, beside Kafka's own replication: both are one data plane, whose effects
 are one union.
@@ -19,13 +19,13 @@ class Membership(NamedTuple):
     voters: tuple[NodeId, ...] = ()
     """In the order of the assignment, whose first one should lead; nobody: not known yet."""
     old: tuple[NodeId, ...] = ()
-    """Voters before, as long as a majority of them must agree, too; nobody: that is over."""
+    """Voters before, as long as a majority of them must agree, too; empty: none."""
     learners: tuple[NodeId, ...] = ()
     """Are sent everything, neither vote nor count."""
 
 
-class Settled(NamedTuple):
-    """A membership and the record that says so."""
+class CommittedMembership(NamedTuple):
+    """A committed membership and the offset of its record."""
 
     offset: Offset
     """-1: no record, the membership is that with which the partition was created."""
@@ -41,24 +41,24 @@ class RaftVote(NamedTuple):
 
 
 class PersistRaftVote(NamedTuple):
-    """Write a group's vote and fsync it; see :class:`PersistRaftVotes`."""
+    """Writes a group's vote and fsyncs it; see :class:`PersistRaftVotes`."""
 
     partition: TopicPartition
     vote: RaftVote
-    settled: Settled
-    """The group's members, as far as they are committed."""
+    settled: CommittedMembership
+    """The group's committed membership."""
 
 
 class PersistRaftVotes(NamedTuple):
-    """Write all votes of one decision and fsync them together; effects behind it wait."""
+    """Writes all votes of one decision and fsyncs them together; later effects wait."""
 
     votes: tuple[PersistRaftVote, ...]
 
 
 class FlushRaftLog(NamedTuple):
-    """Make a log durable up to an offset, without holding up anything else.
+    """Makes a log durable up to an offset; later effects do not wait.
 
-    Comes back as :class:`RaftFlushed`.
+    Completes with :class:`RaftFlushed`.
     """
 
     partition: TopicPartition

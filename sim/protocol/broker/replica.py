@@ -1,9 +1,9 @@
-"""One replica of one partition, as its broker sees it.
+"""One replica of one partition at its broker (``kafka.cluster.Partition``).
 
-It becomes leader or follower when committed metadata says so, with a leader epoch that only grows.
-A leader appends, learns from follower fetches how far each replica is, and moves the high watermark
-to the smallest log end of the maximal ISR. A follower appends at the leader's offsets and truncates
-where the two logs part. Methods are named after the actions of the TLA+ models.
+It becomes leader or follower by committed metadata, with a leader epoch that only grows. A leader
+appends, learns each follower's log end from its fetches, and advances the high watermark to the
+smallest log end of the maximal ISR. A follower appends at the leader's offsets and truncates where
+the two logs diverge. Methods are named after the actions of the TLA+ models.
 
 Left out: reassignment throttles.
 
@@ -23,23 +23,23 @@ from sim.units import LONG_AGO, SECOND, Micros
 
 @dataclass(frozen=True, slots=True)
 class ReplicaConfig:
-    """Kafka's settings that a replica obeys."""
+    """Kafka's settings of a replica."""
 
     min_insync_replicas: int = 1
     lag_time_max_us: Micros = 30 * SECOND
     """``replica.lag.time.max.ms``."""
     gates_high_watermark: bool = True
-    """Whether it stands still below min ISR (KAFKA-15583)."""
+    """True if it does not advance below min ISR (KAFKA-15583)."""
     joins_at_epoch_start: bool = True
-    """Whether a follower must reach the start of the leader's epoch to join (KAFKA-7128)."""
+    """True if a follower must reach the start of the leader's epoch to join (KAFKA-7128)."""
     checks_eligibility: bool = True
-    """Whether fenced brokers and former processes are kept out of the ISR (KIP-841, KIP-903)."""
+    """True if fenced brokers and former processes are kept out of the ISR (KIP-841, KIP-903)."""
     in_sync_at_same_end: bool = True
-    """Whether the leader's log end is enough to be in sync, however old the fetch (KAFKA-7152)."""
+    """True if the leader's log end is enough to be in sync, however old the fetch (KAFKA-7152)."""
 
 
 class FetchClock:
-    """When a follower's fetch session was last heard; shared by all partitions in the session."""
+    """Time of the last fetch of a follower's session; shared by all its partitions."""
 
     __slots__ = ("last_fetch_us",)
 
@@ -48,10 +48,10 @@ class FetchClock:
 
 
 class RemoteReplica:
-    """A follower as the leader knows it from its fetches.
+    """The leader's state of one follower.
 
-    An idle partition is not listed in an incremental fetch, so its times are brought up to date
-    from the session's clock when the leader's log end moves; see :meth:`Replica.before_append`.
+    An idle partition is not listed in an incremental fetch, so its times are updated from the
+    session's clock when the leader's log end moves; see ``_before_append``.
     """
 
     __slots__ = (
@@ -74,13 +74,13 @@ class RemoteReplica:
         self.clock: FetchClock | None = None
 
     def reset(self, now: Micros, *, in_sync: bool, keep: bool, epoch_start: Offset) -> None:
-        """A new leader epoch begins: what was known of a former epoch does not count (KIP-497)."""
+        """A new leader epoch begins: state of a former epoch does not count (KIP-497)."""
         self.last_caught_up_us = now if in_sync else LONG_AGO
         if keep:
             self.last_fetch_leader_end = epoch_start
             self.last_fetch_us = now if in_sync else LONG_AGO
             if not in_sync:
-                self.clock = None  # fetches of the former epoch do not count: it lists it again
+                self.clock = None  # fetches of the former epoch do not count
             return
         self.log_end_offset = self.log_start_offset = -1
         self.last_fetch_leader_end = -1
@@ -89,7 +89,7 @@ class RemoteReplica:
         self.clock = None
 
     def fetched(self, offset: Offset, leader_end: Offset, now: Micros, epoch: BrokerEpoch) -> bool:
-        """Take note of a fetch; returns whether the follower's log end changed.
+        """Updates it from a fetch; returns true if the follower's log end changed.
 
         Source: ``org.apache.kafka.server.replica.Replica.updateFetchStateOrThrow``.
         """
@@ -144,10 +144,10 @@ class Replica:
         self.config = config
         self.topic_id = ""
         self.transactional = False
-        """Whether a transaction has touched it under this leader: only then its last stable offset
-        is looked at."""
+        """True if a transaction has touched it under this leader: its last stable offset is
+        computed only then."""
         self.last_stable: Offset = -1
-        """The last stable offset that was last said in the trace."""
+        """Last stable offset in the last trace row."""
         self.leader: NodeId = NO_LEADER
         self.leader_epoch: LeaderEpoch = NO_EPOCH
         self.partition_epoch = -1
@@ -161,20 +161,20 @@ class Replica:
         self.maximal_in_sync: tuple[NodeId, ...] = ()
         """Committed ISR and the replica that is being added, if one is."""
         self.pending: AlterPartitionItem | None = None
-        """The change of the ISR that is in flight."""
+        """The ISR change in flight."""
         self.remotes: dict[NodeId, RemoteReplica] = {}
         start, end = log.log_start_offset, log.log_end_offset
         self.high_watermark: Offset = min(max(checkpointed_high_watermark, start), end)
 
     def reconfigure(self, config: ReplicaConfig) -> None:
-        """The topic's settings have changed."""
+        """Applies the topic's new settings."""
         self.config = config
         self.min_in_sync = min(config.min_insync_replicas, len(self.assigned))
 
     # -- leadership -------------------------------------------------------------------------------
 
     def become_leader(self, state: PartitionRegistration, now: Micros) -> bool:
-        """Apply a leadership; returns whether the leader epoch is new. Stale state is ignored."""
+        """Applies a leadership; true if the leader epoch is new. Stale state is ignored."""
         if state.partition_epoch < self.partition_epoch:
             return False
         new_epoch = state.leader_epoch > self.leader_epoch
@@ -198,7 +198,7 @@ class Replica:
         return new_epoch
 
     def become_follower(self, state: PartitionRegistration) -> bool:
-        """Apply a followership; returns whether the leader epoch is new. Stale state is ignored."""
+        """Applies a followership; true if the leader epoch is new. Stale state is ignored."""
         if state.partition_epoch < self.partition_epoch:
             return False
         new_epoch = state.leader_epoch > self.leader_epoch
@@ -223,13 +223,13 @@ class Replica:
     def leader_write(
         self, batch: Batch, now: Micros, now_ms: int, guard: int = NO_GUARD
     ) -> Appended:
-        """Append with this leader's epoch. The caller has checked leadership and ISR size."""
+        """Appends with this leader's epoch. The caller has checked leadership and ISR size."""
         self._before_append()
         del now
         return self.log.append_as_leader(batch, self.leader_epoch, now_ms, guard)
 
     def leader_mark(self, request: WriteTxnMarkersRequest, now_ms: int) -> Appended:
-        """Append the marker that ends a transaction; checked by the caller as a write is."""
+        """Appends a transaction's marker; checked by the caller as a write is."""
         self._before_append()
         return self.log.append_marker(
             request.producer_id,
@@ -241,7 +241,7 @@ class Replica:
         )
 
     def _before_append(self) -> None:
-        """The log end is about to move: who had everything until now was caught up."""
+        """The log end is about to move: followers at the old end were caught up until now."""
         end = self.log.log_end_offset
         for remote in self.remotes.values():
             # The follower had everything: its last fetch, listed or not, found it caught up.
@@ -252,7 +252,7 @@ class Replica:
                 remote.last_fetch_us = max(remote.last_fetch_us, fetched)
 
     def divergence(self, fetch: FetchPartition) -> EpochEnd | None:
-        """Where the fetcher's log parts from this one; ``None`` if it does not.
+        """Point at which the fetcher's log diverges from this one; ``None`` if it does not.
 
         Raises:
             LookupError: If the fetcher's last epoch is unknown here (OFFSET_OUT_OF_RANGE).
@@ -268,7 +268,7 @@ class Replica:
         return None
 
     def advance_high_watermark(self, image: MetadataImage, now: Micros) -> bool:
-        """Move the high watermark as far as the maximal ISR allows; returns whether it moved.
+        """Advances the high watermark as far as the maximal ISR allows; true if it moved.
 
         Source: ``Partition.maybeIncrementLeaderHW``; the gate below min ISR is KAFKA-15583 (3.7).
         """
@@ -288,7 +288,7 @@ class Replica:
         return True
 
     def lowest_end_in_sync(self) -> Offset:
-        """Smallest log end the leader knows among the maximal ISR, itself included."""
+        """Smallest log end among the maximal ISR, with the leader's own, as far as it knows."""
         lowest = self.log.log_end_offset
         for broker in self.maximal_in_sync:
             if broker != self.broker:
@@ -297,7 +297,7 @@ class Replica:
         return lowest
 
     def is_caught_up(self, remote: RemoteReplica, now: Micros) -> bool:
-        """At the log end, or there within ``replica.lag.time.max.ms``."""
+        """True if at the log end, or there within ``replica.lag.time.max.ms``."""
         caught_up = remote.last_caught_up_us
         if remote.log_end_offset == self.log.log_end_offset:
             if self.config.in_sync_at_same_end:
@@ -307,19 +307,19 @@ class Replica:
         return now - caught_up <= self.config.lag_time_max_us
 
     def is_eligible(self, broker: NodeId, remote: RemoteReplica, image: MetadataImage) -> bool:
-        """Not fenced, not shutting down, and fetching with its present epoch (KIP-841, KIP-903)."""
+        """True if active in the metadata, and fetching with its broker epoch (KIP-841, KIP-903)."""
         if not self.config.checks_eligibility:
             return True
         if not image.is_active(broker):
             return False
         epoch = image.brokers[broker].epoch
-        # Images of ZooKeeper mode know who is alive, and no epochs.
+        # Images of ZooKeeper mode have live brokers, and no epochs.
         return epoch == -1 or remote.broker_epoch in (-1, epoch)
 
     # -- ISR --------------------------------------------------------------------------------------
 
     def expand_isr(self, broker: NodeId, image: MetadataImage) -> AlterPartitionItem | None:
-        """The change that adds a follower which has caught up; ``None`` if it may not be added."""
+        """Change that adds a follower which has caught up; ``None`` if it may not be added."""
         if self.pending is not None or broker in self.in_sync:
             return None
         remote = self.remotes[broker]
@@ -329,31 +329,31 @@ class Replica:
             return None
         if not self.is_eligible(broker, remote, image):
             return None
-        wanted = tuple(b for b in self.assigned if b in self.in_sync or b == broker)
-        self.maximal_in_sync = wanted
-        return self._propose(wanted, image)
+        members = tuple(b for b in self.assigned if b in self.in_sync or b == broker)
+        self.maximal_in_sync = members
+        return self._propose(members, image)
 
     def lags(self, now: Micros) -> bool:
-        """Whether a member of the ISR fell behind and may be removed now."""
+        """True if a member of the ISR lags and may be removed now."""
         if not self.is_leader or self.pending is not None:
             return False
         return not all(b == self.broker or self._keeps_up(b, now) for b in self.in_sync)
 
     def shrink_isr(self, image: MetadataImage, now: Micros) -> AlterPartitionItem | None:
-        """The change that removes followers which fell behind; ``None`` if none did."""
+        """Change that removes lagging followers; ``None`` without any."""
         if not self.is_leader or self.pending is not None:
             return None
-        wanted = tuple(b for b in self.in_sync if b == self.broker or self._keeps_up(b, now))
-        if len(wanted) == len(self.in_sync):
+        members = tuple(b for b in self.in_sync if b == self.broker or self._keeps_up(b, now))
+        if len(members) == len(self.in_sync):
             return None
-        return self._propose(wanted, image)
+        return self._propose(members, image)
 
     def _keeps_up(self, broker: NodeId, now: Micros) -> bool:
         remote = self.remotes.get(broker)
         return remote is not None and self.is_caught_up(remote, now)
 
-    def _propose(self, wanted: tuple[NodeId, ...], image: MetadataImage) -> AlterPartitionItem:
-        members = tuple(IsrMember(b, self._epoch_of(b, image)) for b in wanted)
+    def _propose(self, in_sync: tuple[NodeId, ...], image: MetadataImage) -> AlterPartitionItem:
+        members = tuple(IsrMember(b, self._epoch_of(b, image)) for b in in_sync)
         self.pending = AlterPartitionItem(
             self.partition, self.leader_epoch, self.partition_epoch, members
         )
@@ -366,7 +366,7 @@ class Replica:
         return self.remotes[broker].broker_epoch
 
     def isr_changed(self, item: AlterPartitionItem, result: AlterPartitionResult) -> bool:
-        """The controller agreed: adopt its state. Returns whether the answer was still wanted."""
+        """Applies the controller's new state. Returns true if a change was pending."""
         if self.pending is not item or result.leader_epoch != self.leader_epoch:
             return False
         if result.partition_epoch < self.partition_epoch:
@@ -377,7 +377,7 @@ class Replica:
         return True
 
     def isr_change_refused(self, item: AlterPartitionItem) -> None:
-        """The controller refused for good: go back to the committed ISR."""
+        """The controller refused for good: back to the committed ISR."""
         if self.pending is item:
             self.pending = None
             self.maximal_in_sync = self.in_sync
@@ -385,7 +385,7 @@ class Replica:
     # -- follower ---------------------------------------------------------------------------------
 
     def follower_advance(self, sent: Offset) -> bool:
-        """Adopt the leader's high watermark, within this log; returns whether it changed."""
+        """Adopts the leader's high watermark, within this log; true if it changed."""
         new = min(max(sent, self.log.log_start_offset), self.log.log_end_offset)
         if new == self.high_watermark:
             return False
@@ -393,17 +393,17 @@ class Replica:
         return True
 
     def truncate_for(self, leader_end: EpochEnd, fetch_offset: Offset) -> tuple[Offset, bool]:
-        """Where to cut when the leader says that the logs part, and whether that settles it.
+        """Truncation offset by the leader's epoch end, and true if no further lookup is needed.
 
         Source: ``AbstractFetcherThread.getOffsetTruncationState`` (KIP-279).
         """
         return truncation_for(self.log, leader_end, fetch_offset)
 
     def truncate_to(self, offset: Offset) -> None:
-        """Cut the log; the high watermark stays within it.
+        """Truncates the log; the high watermark stays within it.
 
         Raises:
-            CorruptRecord: If a damaged header is in the way; the log may have been cut.
+            CorruptRecord: If a header on the way is damaged; the log may have been truncated.
             StorageFailed: If the disk has failed.
         """
         try:
@@ -415,12 +415,12 @@ class Replica:
 def truncation_for(
     log: ReplicaLog, leader_end: EpochEnd, fetch_offset: Offset
 ) -> tuple[Offset, bool]:
-    """Where a log is to be cut that follows another, and whether that settles it.
+    """Truncation offset of a log that follows another, and true if no further lookup is needed.
 
     Args:
-        log: Which.
-        leader_end: Where the other log ends the last epoch of this one, or an epoch before it.
-        fetch_offset: Where to cut if the other log knows nothing of the epoch.
+        log: The follower's log.
+        leader_end: End of this log's last epoch, or of one before it, in the other log.
+        fetch_offset: Truncation offset if the other log does not know the epoch.
 
     Source: ``AbstractFetcherThread.getOffsetTruncationState`` (KIP-279).
     """

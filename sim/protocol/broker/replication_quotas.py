@@ -1,8 +1,8 @@
-"""Throttled replication (KIP-73): followers out of sync share a rate, those in sync are left alone.
+"""Throttled replication (KIP-73): followers out of sync share a rate, those in sync are exempt.
 
-A leader gives nothing of a throttled partition to a follower outside the ISR while its rate is
-exceeded; a follower does not ask for a throttled partition that it has not caught up with. Both
-count every byte of throttled partitions, those of followers in sync included.
+A leader sends nothing of a throttled partition to a follower outside the ISR while its rate is
+exceeded; a follower does not fetch a throttled partition that it lags in. Both count every byte of
+throttled partitions, those of followers in sync included.
 
 Left out: throttles of replicas that move between log directories; rates that change while a broker
 runs; the header of a response, which leaders count too.
@@ -43,7 +43,7 @@ class ReplicationQuotaConfig:
 
 
 class ReplicationQuota:
-    """One side of one broker: its rate, and the partitions that it is for."""
+    """One side of one broker: its rate, and its partitions."""
 
     def __init__(
         self, broker: NodeId, setting: str, bytes_per_s: int, config: ReplicationQuotaConfig
@@ -55,7 +55,7 @@ class ReplicationQuota:
         self._partitions: dict[TopicPartition, None] = {}
 
     def configure(self, partition: TopicPartition, configs: Mapping[str, str]) -> None:
-        """A topic's settings, for one of its partitions on this broker."""
+        """Applies a topic's settings to one of its partitions on this broker."""
         listed = configs.get(self._setting, "").split(",")
         if "*" in listed or f"{partition.partition}:{self._broker}" in listed:
             self._partitions[partition] = None
@@ -63,27 +63,27 @@ class ReplicationQuota:
             self._partitions.pop(partition, None)
 
     def covers(self, partition: TopicPartition) -> bool:
-        """Whether the partition is throttled here."""
+        """True if the partition is throttled here."""
         return partition in self._partitions
 
     def is_exceeded(self, now: Micros) -> bool:
-        """Whether more was carried, over the window, than the rate allows."""
+        """True if more was transferred, over the window, than the rate allows."""
         return self._rate.simple_rate(ms_of(now)) > self._bound
 
     def record(self, size: Bytes, now: Micros) -> None:
-        """So many bytes of throttled partitions were carried."""
+        """Adds transferred bytes of throttled partitions."""
         self._rate.record(size, ms_of(now))
 
 
 class LeaderQuota(ReplicationQuota):
-    """What leaders on a broker give to followers that are out of sync."""
+    """Quota of leaders on a broker for followers that are out of sync."""
 
     def holds_back(self, partition: TopicPartition, *, in_sync: bool, now: Micros) -> bool:
-        """Whether a follower gets nothing of the partition now."""
+        """True if a follower gets nothing of the partition now."""
         return not in_sync and self.covers(partition) and self.is_exceeded(now)
 
     def sent(self, results: list[FetchResult], now: Micros) -> None:
-        """A follower is answered."""
+        """Adds a follower's response."""
         size = 0
         for result in results:
             if self.covers(result.partition):
@@ -93,10 +93,10 @@ class LeaderQuota(ReplicationQuota):
 
 
 class FollowerQuota(ReplicationQuota):
-    """What followers on a broker ask for while they are out of sync."""
+    """Quota of followers on a broker while they are out of sync."""
 
     def took(self, fetcher: Fetcher, result: FetchResult, end: int, now: Micros) -> None:
-        """A follower has appended what it got, up to ``end``; the lag counts from there."""
+        """A follower has appended up to ``end``; the lag counts from there."""
         partition = result.partition
         if self.covers(partition):
             self.record(sum([batch.size_bytes for batch in result.batches]), now)
@@ -105,7 +105,7 @@ class FollowerQuota(ReplicationQuota):
             state.lag = max(0, result.high_watermark - end)
 
     def hold_back(self, fetcher: Fetcher, now: Micros) -> None:
-        """Leave out of the next fetch what must wait, and take in again what need not."""
+        """Leaves throttled partitions out of the next fetch, and takes others in again."""
         exceeded = self.is_exceeded(now)
         for partition in fetcher.held():
             if not exceeded or not self.covers(partition):
@@ -120,7 +120,7 @@ class FollowerQuota(ReplicationQuota):
 def quotas_of(
     broker: NodeId, config: ReplicationQuotaConfig
 ) -> tuple[LeaderQuota | None, FollowerQuota | None]:
-    """Both sides of a broker; ``None`` where there is no rate."""
+    """Both sides of a broker; ``None`` without a rate."""
     leader: LeaderQuota | None = None
     follower: FollowerQuota | None = None
     if config.leader_bytes_per_s is not None:

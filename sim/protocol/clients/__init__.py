@@ -1,1 +1,1 @@
-"""clients."""
+"""Client libraries: producer, consumer, share consumer, admin."""

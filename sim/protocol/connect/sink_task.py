@@ -1,10 +1,10 @@
-"""A sink task of Connect: a consumer that delivers to an external system, and commits behind that.
+"""A sink task of Connect: a consumer that writes to an external system, and commits afterwards.
 
-What a poll returned the task puts into the external system, or into a buffer that it writes when
-it is full; every ``offset.flush.interval.ms`` it writes what is buffered, then commits
-asynchronously what it has put. Before partitions are given up and at the end it waits for the
-commit. An exactly-once sink keeps the next offset of each partition with its data: it begins there,
-whatever the group has committed, and takes nothing twice.
+Polled records are put into the external system, or into a buffer that is written when it is full;
+every ``offset.flush.interval.ms`` the task flushes the buffer, then commits asynchronously what it
+has put. Before partitions are revoked and at the end it waits for the commit. An exactly-once sink
+keeps the next offset of each partition with its data: it begins there, whatever the group has
+committed, and writes nothing twice.
 
 Left out: ``RetriableException``, pausing, errors of the external system.
 
@@ -29,18 +29,18 @@ Then: TypeAlias = Callable[[Micros], None]
 
 @dataclass(frozen=True, slots=True)
 class SinkPlan:
-    """How a sink task delivers."""
+    """Delivery of a sink task."""
 
     flush_interval_us: Micros
     """``offset.flush.interval.ms``."""
     flush_timeout_us: Micros
-    """``offset.flush.timeout.ms``: a commit that is not confirmed by then is given up."""
+    """``offset.flush.timeout.ms``: a commit that is not acknowledged by then has failed."""
     buffer: int = 0
-    """Records that it collects before it writes; 0: it writes what a poll returned."""
+    """Records that it buffers before it writes; 0: it writes each poll's records."""
     exactly_once: bool = False
-    """Whether offsets are kept with the data."""
+    """True if offsets are kept with the data."""
     flushes_first: bool = True
-    """Whether it writes what it has put before it commits; without it is a defect."""
+    """True if it flushes before it commits; false is a defect."""
 
 
 class SinkTask(Consumer):
@@ -69,7 +69,7 @@ class SinkTask(Consumer):
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that it was given is in the external system."""
+        """True if every polled record is in the external system."""
         return not self._buffer and not self._link.is_set("processed")
 
     # -- put --------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class SinkTask(Consumer):
         self._link.set_timer("offsets-due", self._next_commit, lambda _now: None)
 
     def _commit_put(self, now: Micros) -> None:
-        """Flush, then commit what is not committed yet; not while a commit is under way."""
+        """Flushes, then commits what is not committed yet; not while a commit is in flight."""
         if now < self._committing_until:
             return
         self._pre_commit()
@@ -132,12 +132,12 @@ class SinkTask(Consumer):
             self._flush()
 
     def _on_commit(self, number: int, _offsets: Offsets, _error: ErrorCode, now: Micros) -> None:
-        """What became of a commit; of one that was given up nobody wants to know."""
+        """Handles the end of a commit; ignored after its timeout."""
         if number == self._commit_number:
             self._committing_until = now
 
     def _prepare(self, then: Then, now: Micros) -> None:
-        """Before a rebalance: write, commit and wait, then give up everything."""
+        """Before a rebalance: flushes, commits and waits, then gives up all partitions."""
         self._pre_commit()
         done = partial(self._give_up, then)
         self._commits.commit_and_wait(done, self.config.api_timeout_us, now)

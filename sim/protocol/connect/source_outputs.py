@@ -1,7 +1,7 @@
-"""The records of a source task on their way to Kafka, and the producers that send them.
+"""Records of a source task for Kafka, and the producers that send them.
 
-A record is meant to be sent when it appears in the external log, and is sent when a poll finds it:
-what it waits in between counts as its latency.
+A record's intended time is its append to the external log, and it is sent when a poll finds it: the
+wait in between counts as latency.
 
 Source: ``connect.runtime.{WorkerSourceTask,ExactlyOnceWorkerSourceTask}``; KIP-618.
 """
@@ -21,7 +21,7 @@ from sim.protocol.streams.producers import TaskProducer, TransactionalTaskProduc
 from sim.units import Bytes, Micros
 
 Appeared: TypeAlias = Callable[[int, int], NDArray[np.int64]]
-"""When records appeared, by the scenario's clock: the first position, and how many."""
+"""Append times of records, by the scenario's clock: the first position, and how many."""
 
 
 class SourceOutputs(TaskOutputs):
@@ -29,7 +29,7 @@ class SourceOutputs(TaskOutputs):
 
     Args:
         value_bytes: Size of each record's value.
-        appeared: When external records appeared.
+        appeared: Append times of external records.
     """
 
     def __init__(self, value_bytes: Bytes, appeared: Appeared) -> None:
@@ -68,7 +68,7 @@ class TransactionalSourceProducer(TransactionalTaskProducer):
     _is_ready = False
 
     def handle(self, event: ProducerEvent, now: Micros) -> list[ProducerEffect]:
-        """Decide. ``now`` is the host's clock."""
+        """Handles an event; returns effects in order. ``now`` is the host's clock."""
         out = super().handle(event, now)
         if not self._is_ready and self._manager.state is TransactionState.READY:
             self._is_ready = True

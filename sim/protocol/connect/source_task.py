@@ -1,10 +1,10 @@
-"""A source task of Connect: it polls an external log, and stores in Kafka how far it has come.
+"""A source task of Connect: polls an external log, and stores its position in Kafka.
 
-At least once, it stores every ``offset.flush.interval.ms`` up to where everything is acknowledged,
-and goes on polling meanwhile; one that starts again sends again what came after. Exactly once, its
-records and the position behind them are one transaction, at whose end it waits, and it asks where
-it stands only when nobody before it can commit any more. A task whose record or transaction
-failed fails, and stays so until somebody starts it again.
+At least once, it stores every ``offset.flush.interval.ms`` the position up to which everything is
+acknowledged, and polls meanwhile; after a restart later records are sent again. Exactly once, its
+records and the position after them are one transaction, at whose end it waits, and it reads its
+position only after producers before it are fenced. A task whose record or transaction failed fails,
+until it is restarted.
 
 Positions are kept as offsets of a group without members; Connect keeps them in a topic of its own.
 
@@ -30,10 +30,10 @@ from sim.trace.rows import connectors as rows
 from sim.units import Micros
 
 SourceOffsets: TypeAlias = Literal["acked", "inside", "taken", "apart"]
-"""Which position a source stores: up to where all is acknowledged; inside its transactions. The
-others are defects that tests plant: whatever was polled, and behind the transaction."""
+"""Position that a source stores: up to the acknowledged records; inside its transactions. The
+others are defects that tests plant: of polled records, and after the transaction."""
 
-_ASK: Final = "ask"
+_FETCH: Final = "ask"
 _POLL: Final = "poll"
 _FLUSH: Final = "flush"
 _BOUNDARY: Final = "boundary"
@@ -42,19 +42,19 @@ _CLOSE: Final = "close"
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """What one source task does."""
+    """Settings of one source task."""
 
     connector: str
     number: int
-    """The connector's, as written into its records."""
+    """Number of the connector, as written into its records."""
     task: int
     """Number of the task, and of the partition of the external log that it reads."""
     topic: str
-    """Where its records go."""
+    """Topic of its records."""
     group: str
-    """Under which its position is kept, as offset of partition ``task`` of the topic."""
+    """Group of its position, which is the offset of partition ``task`` of the topic."""
     poll_us: Micros
-    """From one poll of the external log to the next."""
+    """Interval of polls of the external log."""
     batch: int
     """Records that a poll returns at most."""
     offsets: SourceOffsets
@@ -67,7 +67,7 @@ class SourcePlan:
 
     @property
     def place(self) -> TopicPartition:
-        """Whose offset stands for the position."""
+        """Partition whose offset is the position."""
         return TopicPartition(self.topic, self.task)
 
 
@@ -78,24 +78,24 @@ class SourceStarted:
 
 @dataclass(frozen=True, slots=True)
 class SourceAcked:
-    """Kafka has records: their positions, as stretches from a first one up to an end."""
+    """Kafka has acknowledged records: runs of positions, by first position and end."""
 
     stretches: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRefused:
-    """A record could not be written, or nobody knows whether it was."""
+    """A record could not be written, or its outcome is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceClosing:
-    """The task is to end in good order."""
+    """The task is to stop in good order."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceEnded:
-    """The task is over."""
+    """The task has ended."""
 
     failed: bool
 
@@ -110,19 +110,19 @@ SourceEvent = (
     | RequestFailed
     | TimerFired
 )
-"""What can happen to a source task."""
+"""Events of a source task."""
 
 SourceEffect = Send | SetTimer | Emit | WorkTaken | WorkEnding | SourceEnded
-"""What a source task asks of its shell."""
+"""Effects of a source task."""
 
 
 class SourceTask:
-    """The mind of one source task.
+    """One source task.
 
     Args:
-        plan: What it does.
-        bootstrap: Brokers, any of which can be asked who keeps the position.
-        length: How many records the external log has by now.
+        plan: Its settings.
+        bootstrap: ``bootstrap.servers``.
+        length: Present length of the external log.
     """
 
     def __init__(
@@ -137,20 +137,20 @@ class SourceTask:
         self._acked_to = 0
         """Everything before this position is acknowledged."""
         self._acked: dict[int, int] = {}
-        """Acknowledged stretches behind, by their first position."""
+        """Acknowledged runs after it, by their first position."""
         self._stored = 0
         self._storing_until: Micros = 0
-        """Until when a position that is being stored is waited for."""
+        """End of the wait for a position that is being stored."""
         self._round = 0
         self._open_since: Micros | None = None
-        """Since when the round has records; ``None`` if it has none."""
+        """Time of the round's first record; ``None`` if it has none."""
         self._waits = False
-        """For the end of a round."""
+        """True if it waits for the end of a round."""
         self._out: list[SourceEffect] = []
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has begun, and everything that has appeared is written."""
+        """True if it has begun, and every appended record is written."""
         if self._ended:
             return True
         if not self._begun or self._position < self._length() or self._waits:
@@ -160,13 +160,13 @@ class SourceTask:
         return self._acked_to == self._position
 
     def handle(self, event: SourceEvent, now: Micros) -> list[SourceEffect]:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         self._out = []
         if self._ended:
             return []
         match event:
             case SourceStarted():
-                self._ask(now)
+                self._fetch_position(now)
             case TimerFired():
                 self._on_timer(event, now)
             case ResponseReceived() | RequestFailed():
@@ -184,8 +184,8 @@ class SourceTask:
 
     def _on_timer(self, event: TimerFired, now: Micros) -> None:
         name = event.name
-        if name == _ASK and not self._begun:
-            self._ask(now)
+        if name == _FETCH and not self._begun:
+            self._fetch_position(now)
         elif name == _POLL:
             self._poll(now)
         elif name == _BOUNDARY:
@@ -195,15 +195,15 @@ class SourceTask:
             self._store(now)
         elif name == _CLOSE:
             self._end(failed=False)
-        elif name != _ASK:
+        elif name != _FETCH:
             self._calls.handle(event, now)
 
-    # -- where it begins --------------------------------------------------------------------------
+    # -- first position ----------------------------------------------------------------------------
 
-    def _ask(self, now: Micros) -> None:
+    def _fetch_position(self, now: Micros) -> None:
         plan = self._plan
         self._calls.fetch(plan.group, (plan.place,), self._on_stored, now, stable=True)
-        self._out.append(SetTimer(_ASK, now + API_TIMEOUT_US))
+        self._out.append(SetTimer(_FETCH, now + API_TIMEOUT_US))
 
     def _on_stored(self, response: Response, now: Micros) -> None:
         assert isinstance(response, OffsetFetchResponse)
@@ -215,7 +215,7 @@ class SourceTask:
         found = next((offset for _, offset, _ in response.offsets), NO_OFFSET)
         self._begun = True
         self._position = self._acked_to = self._stored = max(0, found)
-        self._tell("begun", self._position)
+        self._note_position("begun", self._position)
         if not self._transactional:
             self._out.append(SetTimer(_FLUSH, now + self._plan.flush_interval_us))
         self._poll(now)
@@ -256,7 +256,7 @@ class SourceTask:
         while self._acked_to in self._acked:
             self._acked_to = self._acked.pop(self._acked_to)
 
-    # -- rounds: transactions, and what is left at the end ----------------------------------------
+    # -- rounds: transactions, and the last one ----------------------------------------------------
 
     def _end_round(self) -> None:
         if self._waits or self._open_since is None:
@@ -277,7 +277,7 @@ class SourceTask:
             return
         if self._plan.offsets == "inside":
             self._stored = self._position
-            self._tell("stored", self._stored)
+            self._note_position("stored", self._stored)
         elif self._plan.offsets == "apart":
             self._store(now)
         if self._closing:
@@ -286,7 +286,7 @@ class SourceTask:
     # -- positions --------------------------------------------------------------------------------
 
     def _store(self, now: Micros) -> None:
-        """Store what is safe to store, unless that is under way."""
+        """Stores the safe position, unless a store is in flight."""
         plan = self._plan
         position = self._acked_to if plan.offsets == "acked" else self._position
         if now < self._storing_until or position <= self._stored:
@@ -298,14 +298,14 @@ class SourceTask:
             self._storing_until = at
             if response.error is ErrorCode.NONE:
                 self._stored = max(self._stored, position)
-                self._tell("stored", position)
+                self._note_position("stored", position)
             if self._closing:
                 self._end(failed=False)
 
         offsets = ((plan.place, position, NO_EPOCH),)
         self._calls.commit(plan.group, offsets, answered, now, plan.flush_timeout_us)
 
-    def _tell(self, what: str, position: int) -> None:
+    def _note_position(self, what: str, position: int) -> None:
         self._out.append(
             rows.SourceOffsets.row(
                 connector=self._plan.connector,
@@ -332,7 +332,7 @@ class SourceTask:
             self._out.append(WorkEnding(self._round, commits=True))
 
     def _finish(self, now: Micros) -> None:
-        """Everything is written: store the last position, and wait for that no longer than told."""
+        """Everything is written: stores the last position, and waits for it up to the timeout."""
         if self._transactional or self._acked_to <= self._stored:
             self._end(failed=False)
             return

@@ -1,1 +1,1 @@
-"""controller."""
+"""The KRaft controller (``QuorumController``): brokers, partitions, topics, configs, quotas."""

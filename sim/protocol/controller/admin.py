@@ -1,4 +1,4 @@
-"""What the controller decides when an administrator asks: deletion, growth, settings, elections.
+"""Administrator's requests to the controller: deletion, more partitions, configs, elections.
 
 Source: ``ReplicationControlManager.{deleteTopics,createPartitions,electLeaders}``,
 ``ConfigurationControlManager.incrementalAlterConfigs`` (4.1); KIP-460, KIP-966.
@@ -42,7 +42,7 @@ def delete_topics(
     enabled: bool,
     quota: MutationQuota | None = None,
 ) -> Decision:
-    """Topics to forget; brokers remove their replicas when they learn of it.
+    """Deletes topics; brokers remove their replicas when they replay it.
 
     ``enabled`` is ``delete.topic.enable``; ``quota`` limits the client.
     """
@@ -59,7 +59,7 @@ def delete_topics(
         else:
             records.append(RemoveTopicRecord(topic_id))
             errors.append((name, ErrorCode.NONE))
-    return Decision(tuple(records), DeleteTopicsResponse(tuple(errors), _wait(quota)))
+    return Decision(tuple(records), DeleteTopicsResponse(tuple(errors), _throttle_time(quota)))
 
 
 def create_partitions(
@@ -70,22 +70,22 @@ def create_partitions(
     rack_aware: bool = True,
     quota: MutationQuota | None = None,
 ) -> Decision:
-    """More partitions for a topic; there can never be fewer. ``quota`` limits the client."""
+    """Adds partitions to a topic; their number never shrinks. ``quota`` limits the client."""
     try:
         records = more_partitions(image, request, unit, rack_aware=rack_aware, quota=quota)
     except TopicRefused as refused:
         return Decision((), CreatePartitionsResponse(refused.args[0]))
     except MutationThrottled:
         error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-        return Decision((), CreatePartitionsResponse(error, _wait(quota)))
-    return Decision(tuple(records), CreatePartitionsResponse(ErrorCode.NONE, _wait(quota)))
+        return Decision((), CreatePartitionsResponse(error, _throttle_time(quota)))
+    return Decision(tuple(records), CreatePartitionsResponse(ErrorCode.NONE, _throttle_time(quota)))
 
 
 def alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest) -> Decision:
-    """Settings of a topic or of the cluster; what a topic has already makes no record.
+    """Changes settings of a topic or of the cluster; unchanged values make no record.
 
-    Any change of ``min.insync.replicas`` clears the eligible leader replicas of the topics it
-    concerns: they were eligible by the old minimum (KIP-966).
+    Any change of ``min.insync.replicas`` clears the eligible leader replicas of the topics
+    concerned: they were eligible by the old minimum (KIP-966).
     """
     if request.topic and request.topic not in image.topic_ids:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -106,7 +106,7 @@ def alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest)
 
 
 def elect_leaders(image: MetadataImage, request: ElectLeadersRequest) -> Decision:
-    """Elections at once. Of all partitions, those that need none are passed over in silence."""
+    """Elects leaders at once. If all partitions are requested, those that need none are omitted."""
     kind = ElectionKind.PREFERRED if request.kind == "preferred" else ElectionKind.UNCLEAN
     records: list[MetadataRecord] = []
     errors: list[tuple[TopicPartition, ErrorCode]] = []
@@ -124,7 +124,7 @@ def elect_leaders(image: MetadataImage, request: ElectLeadersRequest) -> Decisio
                 records.append(record)
                 errors.append((partition, ErrorCode.NONE))
             else:
-                errors.append((partition, _nobody(kind)))
+                errors.append((partition, _no_leader_error(kind)))
     return Decision(tuple(records), ElectLeadersResponse(tuple(errors)))
 
 
@@ -138,7 +138,7 @@ def _is_throttled(quota: MutationQuota | None, partitions: int) -> bool:
     return False
 
 
-def _wait(quota: MutationQuota | None) -> Micros:
+def _throttle_time(quota: MutationQuota | None) -> Micros:
     return 0 if quota is None else quota.throttle_us
 
 
@@ -148,7 +148,7 @@ def _needs(registration: PartitionRegistration, kind: ElectionKind) -> bool:
     return registration.leader == NO_LEADER
 
 
-def _nobody(kind: ElectionKind) -> ErrorCode:
+def _no_leader_error(kind: ElectionKind) -> ErrorCode:
     if kind is ElectionKind.PREFERRED:
         return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE

@@ -1,4 +1,4 @@
-"""What the controller decides about brokers: registration, sessions, fencing, controlled shutdown.
+"""The controller's part for brokers: registration, sessions, fencing, controlled shutdown.
 
 Left out: cluster ids, features and listeners in a registration, unregistering by an administrator.
 
@@ -36,7 +36,7 @@ from sim.units import Micros
 
 
 class BrokerState(Enum):
-    """A broker as the active controller sees it."""
+    """``BrokerControlState``: state of a broker at the active controller."""
 
     FENCED = auto()
     UNFENCED = auto()
@@ -45,7 +45,7 @@ class BrokerState(Enum):
 
 
 class Sessions:
-    """What heartbeats told: last contacts, applied metadata offsets. Lives for one activation."""
+    """Broker sessions of one activation: last contacts, applied metadata offsets."""
 
     def __init__(self, timeout_us: Micros) -> None:
         self._timeout_us = timeout_us
@@ -54,16 +54,16 @@ class Sessions:
         self._shutdown_offsets: dict[NodeId, Offset] = {}
 
     def touch(self, broker: NodeId, epoch: BrokerEpoch, now: Micros) -> None:
-        """The broker's process of this epoch is alive."""
+        """Notes a contact of the broker's process of this epoch."""
         self._contacts[broker, epoch] = now
 
     def is_valid(self, broker: NodeId, epoch: BrokerEpoch, now: Micros) -> bool:
-        """Whether the session has not expired; a clean shutdown does not end it."""
+        """True if the session has not expired; a clean shutdown does not end it."""
         contact = self._contacts.get((broker, epoch))
         return contact is not None and now <= contact + self._timeout_us
 
     def take_expired(self, now: Micros) -> tuple[NodeId, BrokerEpoch] | None:
-        """Forget one expired session, the smallest broker id first; ``None`` if there is none."""
+        """Removes one expired session, the smallest broker id first; ``None`` if there is none."""
         for key in sorted(self._contacts):
             if now > self._contacts[key] + self._timeout_us:
                 del self._contacts[key]
@@ -71,33 +71,33 @@ class Sessions:
         return None
 
     def has_expired(self, now: Micros) -> bool:
-        """Whether a session has expired."""
+        """True if a session has expired."""
         return any(now > contact + self._timeout_us for contact in self._contacts.values())
 
     def registered(self, broker: NodeId) -> None:
-        """A new process: it has applied nothing, and does not shut down."""
+        """Resets the state of a new process: nothing applied, no shutdown."""
         self._metadata_offsets[broker] = NO_OFFSET
         self._shutdown_offsets.pop(broker, None)
 
     def forget(self, broker: NodeId) -> None:
-        """No session of the broker counts any more."""
+        """Removes the broker's sessions."""
         for key in [key for key in self._contacts if key[0] == broker]:
             del self._contacts[key]
 
     def note_offset(self, broker: NodeId, offset: Offset) -> None:
-        """The broker has applied metadata up to the offset."""
+        """Notes the broker's metadata offset."""
         self._metadata_offsets[broker] = offset
 
     def begin_shutdown(self, broker: NodeId, offset: Offset) -> None:
-        """Other brokers must have applied the offset before this one may go; the first counts."""
+        """Notes the offset that others must apply before the broker stops; the first counts."""
         self._shutdown_offsets.setdefault(broker, offset)
 
     def shutdown_offset(self, broker: NodeId) -> Offset | None:
-        """As told to :meth:`begin_shutdown`."""
+        """Offset of :meth:`begin_shutdown`."""
         return self._shutdown_offsets.get(broker)
 
     def lowest_active_offset(self, image: MetadataImage) -> Offset | None:
-        """The smallest offset applied among brokers in service; ``None`` without any."""
+        """Smallest metadata offset among active brokers; ``None`` without any."""
         return min(
             (
                 self._metadata_offsets.get(broker, NO_OFFSET)
@@ -116,10 +116,10 @@ def register(
     next_offset: Offset,
     now: Micros,
 ) -> Decision:
-    """A broker process introduces itself.
+    """Registers a broker process.
 
-    While the session of another incarnation is valid the answer is DUPLICATE_BROKER_REGISTRATION,
-    so a fast restart waits for the old session to end, even after a clean shutdown.
+    While the session of another incarnation is valid the error is DUPLICATE_BROKER_REGISTRATION, so
+    a fast restart waits for the old session to expire, even after a clean shutdown.
 
     Source: ``ClusterControlManager.registerBroker``; KIP-966 for unclean shutdowns.
     """
@@ -131,7 +131,7 @@ def register(
     records: list[MetadataRecord] = []
     if old is not None and not same_process:
         clean = old.epoch == request.previous_broker_epoch
-        records.extend(_came_back(image, broker, clean=clean))
+        records.extend(_registered_again(image, broker, clean=clean))
     epoch = old.epoch if old is not None and same_process else next_offset
     records.append(
         RegisterBrokerRecord(
@@ -156,13 +156,13 @@ def heartbeat(
     *,
     says_shutdown: bool = True,
 ) -> tuple[Decision, BrokerState | None]:
-    """A broker's sign of life; the caller has noted the contact.
+    """Handles a heartbeat, whose contact the caller has noted.
 
     Without ``says_shutdown`` a controlled shutdown is not written into the metadata, as before
     KIP-841, so the broker counts as any other until it is fenced.
 
     Returns:
-        What to write and answer, and the broker's next state; ``None`` for a refused heartbeat.
+        Records and response, and the broker's next state; ``None`` for a refused heartbeat.
     """
     broker = request.broker
     registration = image.brokers.get(broker)
@@ -189,7 +189,7 @@ def heartbeat(
 
 
 def current_state(registration: BrokerRegistration, sessions: Sessions) -> BrokerState:
-    """The broker's state before the heartbeat."""
+    """State of the broker before the heartbeat."""
     if registration.fenced:
         return BrokerState.FENCED
     if sessions.shutdown_offset(registration.broker) is not None:
@@ -203,7 +203,7 @@ def next_state(
     request: BrokerHeartbeatRequest,
     present: BrokerState,
 ) -> BrokerState:
-    """The broker's state after the heartbeat.
+    """State of the broker after the heartbeat.
 
     Source: ``BrokerHeartbeatManager.calculateNextBrokerState``.
     """
@@ -230,7 +230,7 @@ def next_state(
 
 
 def fence(image: MetadataImage, registration: BrokerRegistration) -> tuple[MetadataRecord, ...]:
-    """Take a broker out of every ISR, elect others, and say that it is fenced.
+    """Fences a broker: removes it from every ISR, and elects other leaders.
 
     Source: ``ReplicationControlManager.handleBrokerFenced``.
     """
@@ -269,8 +269,8 @@ def _transition(
             return (change, *moves)
 
 
-def _came_back(image: MetadataImage, broker: NodeId, *, clean: bool) -> list[MetadataRecord]:
-    """A known broker has a new process: it leaves ISRs, and ELRs too if it may have lost data."""
+def _registered_again(image: MetadataImage, broker: NodeId, *, clean: bool) -> list[MetadataRecord]:
+    """A known broker has a new process: leaves ISRs, and ELRs too if it may have lost data."""
     in_isr = partitions_where(image, lambda r: broker in r.in_sync)
     if clean or not has_elr(image):
         return [*leader_and_isr_updates(image, in_isr, remove=broker)]

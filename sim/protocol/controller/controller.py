@@ -1,9 +1,9 @@
-"""The controller: the state machine on top of the metadata quorum.
+"""The controller: state machine on top of the metadata quorum.
 
-Every controller replays what is committed. The active one decides: an operation reads the state
-that already includes what it has written but not yet committed, yields records and an answer, and
-the answer is released when the records are committed. When the leadership is lost, answers that
-still wait become NOT_CONTROLLER, and the state is again the committed one.
+Every controller replays committed records. The active one decides: an operation reads the state
+with its own uncommitted records, yields records and a response, and the response is sent when the
+records are committed. When the leadership is lost, pending responses become NOT_CONTROLLER, and the
+state is again the committed one.
 
 Left out: controller registration, the limit of 10,000 records in a batch.
 
@@ -32,7 +32,7 @@ from sim.protocol.controller.reassignment import alter_reassignments
 from sim.protocol.controller.topics import allocate_producer_ids, create_topics
 from sim.protocol.controller.trace_rows import deletion_of, rows_of
 from sim.protocol.controller.types import (
-    CommittedFacts,
+    CommittedRows,
     ControllerConfig,
     ControllerEffect,
     ControllerEvent,
@@ -86,14 +86,14 @@ from sim.trace.rows.cluster import Throttles
 from sim.units import Micros
 
 _LIMITED = (CreateTopicsRequest, DeleteTopicsRequest, CreatePartitionsRequest)
-"""What quotas of changes are about (KIP-599)."""
+"""Requests under mutation quotas (KIP-599)."""
 
 _TIMERS = ("fence", "no-op", "preferred", "unclean")
 _DEFAULTS = ControllerConfig()
 
 
 class _Pending(NamedTuple):
-    """An answer that waits until the offset is committed."""
+    """A response that is pending until the offset is committed."""
 
     offset: Offset
     token: int
@@ -107,7 +107,7 @@ class Controller:
     def __init__(
         self, node: NodeId, unit: Callable[[], float], config: ControllerConfig = _DEFAULTS
     ) -> None:
-        """Make a standby with an empty image.
+        """Creates a standby with an empty image.
 
         Args:
             node: Its ``node.id``.
@@ -117,12 +117,12 @@ class Controller:
         self.node = node
         self.config = config
         self.committed = MetadataImage()
-        """The state after everything committed that this process was told."""
+        """State after every record committed by now."""
         self._unit = unit
         quotas = config.mutation_quotas
         self._mutations = None if quotas is None else MutationQuotas(quotas)
         self._quota: MutationQuota | None = None
-        """Of the client whose request is decided upon."""
+        """Quota of the current request's client."""
         self._working: MetadataImage | None = None
         self._epoch: LeaderEpoch = NO_EPOCH
         self._pending: deque[_Pending] = deque()
@@ -132,16 +132,16 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        """Whether it takes decisions."""
+        """True if it is the active controller."""
         return self._working is not None
 
     @property
     def image(self) -> MetadataImage:
-        """The state decisions are taken on: uncommitted records included while active."""
+        """State of decisions: while active, with uncommitted records."""
         return self.committed if self._working is None else self._working
 
     def handle(self, event: ControllerEvent, now: Micros) -> list[ControllerEffect]:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         self._now = now
         out = self._out = []
         match event:
@@ -161,7 +161,7 @@ class Controller:
             case HeartbeatArrived():
                 self._note_contact(event.broker, event.broker_epoch)
             case ResponseReceived() | RequestFailed() | Flushed():
-                message = f"the controller asks for nothing: {event}"
+                message = f"the controller sends no requests: {event}"
                 raise AssertionError(message)
             case _:
                 assert_never(event)
@@ -176,7 +176,7 @@ class Controller:
             image.replay(offset, epoch, record)
             rows = deleted or rows_of(self.node, record, image)
             if rows:
-                self._out.append(CommittedFacts(offset, rows))
+                self._out.append(CommittedRows(offset, rows))
         image.changed.clear()
         pending = self._pending
         while pending and pending[0].offset < event.end_offset:
@@ -184,7 +184,7 @@ class Controller:
             self._out.append(Reply(answer.token, answer.response))
 
     def _on_snapshot(self, event: SnapshotLoaded) -> None:
-        """What the snapshot holds was committed, and told, before it was written."""
+        """The snapshot's records were committed, and received, before it was written."""
         assert self._working is None, "an active controller has applied everything"
         self.committed.load(event.snapshot.offset, event.snapshot.epoch, event.records)
         self.committed.changed.clear()
@@ -196,7 +196,7 @@ class Controller:
             self._activate(event)
 
     def _activate(self, event: LeadershipChanged) -> None:
-        """Take over. Every unfenced broker gets a fresh session: no contact of it is known.
+        """Becomes active. Every unfenced broker gets a new session: no contact of it is known.
 
         A fenced one gets none, so that a new process of it registers at once (KAFKA-19130).
 
@@ -220,7 +220,7 @@ class Controller:
             self._set_timer("preferred", config.preferred_interval_us)
 
     def _renounce(self) -> None:
-        """Back to the committed state; whoever waits is told to look for the new controller."""
+        """Reverts to the committed state; pending requests fail with NOT_CONTROLLER."""
         self._working = None
         pending, self._pending = self._pending, deque()
         for answer in pending:
@@ -313,14 +313,14 @@ class Controller:
                 raise AssertionError(message)
 
     def _quota_of(self, event: RequestReceived) -> MutationQuota | None:
-        """What limits a client's changes; ``None``: nothing."""
+        """Mutation quota of a client; ``None``: none."""
         if self._mutations is None or not isinstance(event.request, _LIMITED):
             return None
         self._mutations.update(self.committed.client_quotas)
         return self._mutations.of(event.client, self._now)
 
     def _note_throttle(self, event: RequestReceived) -> None:
-        """Write to the trace that a client has to wait."""
+        """Writes a client's throttling to the trace."""
         quota, self._quota = self._quota, None
         if quota is None or self._mutations is None or quota.throttle_us == 0:
             return
@@ -341,7 +341,7 @@ class Controller:
             self._sessions.touch(broker, epoch, self._now)
 
     def _write(self, records: tuple[MetadataRecord, ...]) -> None:
-        """Apply to the working state, and ask the quorum to append."""
+        """Applies records to the working state, and asks the quorum to append them."""
         image = self._working
         if image is None or not records:
             return
@@ -352,7 +352,7 @@ class Controller:
         self._out.append(AppendMetadata(self._epoch, base, records, self._now))
 
     def _release(self, token: int, request: Request, response: Response) -> None:
-        """Answer when everything is committed that the decision may have seen."""
+        """Answers when everything is committed that the decision may have read."""
         assert self._working is not None
         last = self._working.offset - 1
         if last < self.committed.offset:
@@ -381,7 +381,7 @@ class Controller:
             self._sweep(image, name, ElectionKind.UNCLEAN, config.unclean_interval_us)
 
     def _fence_stale(self, image: MetadataImage) -> None:
-        """Fence one broker whose session has expired; come back at once while there are more."""
+        """Fences one broker whose session has expired; runs again at once while there are more."""
         expired = self._sessions.take_expired(self._now)
         if expired is not None:
             broker, epoch = expired

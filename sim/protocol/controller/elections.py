@@ -1,4 +1,4 @@
-"""Who leads a partition after something changed, and what becomes of ISR and ELR.
+"""Partition changes: leader election, and the ISR and ELR that follow.
 
 Left out: the parts of KIP-966 that Kafka 4.1 does not have (unclean recovery by asking replicas for
 their log ends; ``lastKnownElr`` holds the last leader only, as in 4.1).
@@ -19,7 +19,7 @@ Nodes = tuple[NodeId, ...]
 
 
 class ElectionKind(Enum):
-    """What an election may do."""
+    """Kind of an election."""
 
     ONLINE = auto()
     """Keep the leader if it is valid, else take the first valid replica."""
@@ -31,7 +31,7 @@ class ElectionKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """The outcome; ``unclean`` if the leader may lack committed records."""
+    """Outcome of an election; ``unclean`` if the leader may lack committed records."""
 
     leader: NodeId
     unclean: bool = False
@@ -39,25 +39,25 @@ class Elected:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Who holds a partition, and what a reassignment under way adds and will remove."""
+    """Replicas of a partition, and those that a reassignment adds and will remove."""
 
     replicas: Nodes
-    """The wanted ones in their order, then those to be removed."""
+    """Target replicas in their order, then those to be removed."""
     removing: Nodes = ()
     adding: Nodes = ()
 
     def completed_by(self, in_sync: Nodes) -> "tuple[Assignment, Nodes] | None":
-        """Assignment and ISR at the end of the reassignment, if this ISR lets it end.
+        """Assignment and ISR at the end of the reassignment, if this ISR completes it.
 
-        It ends when every wanted replica is in the ISR.
+        It completes when every target replica is in the ISR.
         """
         if not self.removing and not self.adding:
             return None
         left = tuple(b for b in in_sync if b not in self.removing)
-        wanted = tuple(b for b in self.replicas if b not in self.removing)
-        if not left or not wanted or any(b not in left for b in wanted):
+        target = tuple(b for b in self.replicas if b not in self.removing)
+        if not left or not target or any(b not in left for b in target):
             return None
-        return Assignment(wanted), left
+        return Assignment(target), left
 
 
 _NOBODY = Elected(NO_LEADER)
@@ -65,10 +65,10 @@ _NOBODY = Elected(NO_LEADER)
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """A change of one partition, in the making.
+    """A change of one partition, to be built.
 
     ``acceptable(b)``: the broker is registered, neither fenced nor shutting down, and its directory
-    is online, with the event under way already counted. ``target`` is the ISR wished for.
+    is online, after the current event. ``target`` is the requested ISR.
     """
 
     registration: PartitionRegistration
@@ -76,25 +76,25 @@ class PartitionChange:
     min_in_sync: int
     """``min.insync.replicas``, not above the number of replicas."""
     elr: bool
-    """Whether eligible leader replicas are on."""
+    """True if eligible leader replicas are on."""
     target: Nodes
     kind: ElectionKind = ElectionKind.ONLINE
     unclean_shutdown: Nodes = ()
-    """Brokers that came back without a clean shutdown: they may have lost what they had."""
+    """Brokers that came back without a clean shutdown: they may have lost data."""
     recovering: bool | None = None
-    """The leader recovery state wished for; ``None`` leaves it."""
+    """Requested leader recovery state; ``None`` leaves it."""
     assignment: Assignment | None = None
-    """Who shall hold the partition; ``None``: who does."""
+    """Requested assignment; ``None``: the present one."""
     directory_for: Callable[[NodeId], str] = lambda _broker: UNASSIGNED_DIRECTORY
-    """The log directory of a broker that is new among the replicas (KIP-858)."""
+    """Log directory of a broker that is new among the replicas (KIP-858)."""
 
     @property
     def replicas(self) -> Nodes:
-        """Who shall hold the partition."""
+        """Replicas after the change."""
         return self.registration.replicas if self.assignment is None else self.assignment.replicas
 
     def record(self, partition: int) -> PartitionChangeRecord | None:
-        """The record that makes the change; ``None`` if nothing changes."""
+        """Record of the change; ``None`` if nothing changes."""
         completed = self._completed()
         if completed is not None:
             return completed.record(partition)
@@ -104,13 +104,13 @@ class PartitionChange:
         in_sync = self.target
         recovering = self.recovering
         if elected.unclean and elected.leader != old.leader:
-            # Only the new leader is left; what others have beyond its log end is given up.
+            # Only the new leader is left; records of others beyond its log end are lost.
             in_sync, eligible, recovering = (elected.leader,), (), True
         elif elected.leader in eligible:
             in_sync = (elected.leader,)
             eligible = tuple(b for b in eligible if b != elected.leader)
         if not in_sync and not self.elr:
-            in_sync = old.in_sync  # the last replica standing stays in the ISR
+            in_sync = old.in_sync  # the last replica stays in the ISR
         record = PartitionChangeRecord(
             partition,
             old.topic_id,
@@ -127,7 +127,7 @@ class PartitionChange:
         return None if record == PartitionChangeRecord(partition, old.topic_id) else record
 
     def _completed(self) -> "PartitionChange | None":
-        """This change with the end of the reassignment under way, if its ISR lets it end."""
+        """This change with the completed reassignment, if its ISR completes it."""
         old = self.registration
         assignment = self.assignment or Assignment(old.replicas, old.removing, old.adding)
         ended = assignment.completed_by(self.target)
@@ -136,14 +136,14 @@ class PartitionChange:
         return replace(self, assignment=ended[0], target=ended[1])
 
     def _loses_replica(self) -> bool:
-        """A replica fewer means a new leader epoch, even of the same leader."""
+        """Removing a replica requires a new leader epoch, even of the same leader."""
         return any(b not in self.replicas for b in self.registration.replicas)
 
     def _target_eligible(self) -> Nodes:
-        """ELR while the ISR is below the minimum: everyone who was in the ISR since, but the lost.
+        """ELR while the ISR is below the minimum: former members that cannot have lost data.
 
-        Whoever left the ISR then has every committed record: the high watermark stands still below
-        the minimum.
+        A replica that left the ISR then has every committed record: the high watermark does not
+        advance below the minimum.
         """
         if not self.elr or len(self.target) >= self.min_in_sync:
             return ()
@@ -207,7 +207,7 @@ def with_assignment(
     assignment: Assignment,
     directory_for: Callable[[NodeId], str] = lambda _broker: UNASSIGNED_DIRECTORY,
 ) -> PartitionChangeRecord:
-    """The record with what it changes of who holds the partition.
+    """The record with the assignment's changes.
 
     ``directory_for``: the log directory of a broker that is new among the replicas (KIP-858).
     """

@@ -1,4 +1,4 @@
-"""What the controller decides about log directories: where replicas lie, and which have failed.
+"""The controller's part for log directories: assignments of replicas, and failed directories.
 
 Source: ``ReplicationControlManager.handleAssignReplicasToDirs`` and ``handleDirectoriesOffline``
 (4.1); KIP-858.
@@ -24,7 +24,7 @@ from sim.protocol.metadata.records import (
 
 
 def assign_replicas(image: MetadataImage, request: AssignReplicasToDirsRequest) -> Decision:
-    """A broker says in which log directories it has put replicas.
+    """Handles AssignReplicasToDirs of a broker.
 
     A replica that it puts into a directory which is not online leaves the ISR in the same batch.
     """
@@ -68,7 +68,7 @@ def _refusal(image: MetadataImage, broker: NodeId, item: DirectoryAssignment) ->
 def _assignment(
     image: MetadataImage, broker: NodeId, item: DirectoryAssignment
 ) -> PartitionChangeRecord | None:
-    """The record that says where a replica lies; ``None`` if that is known."""
+    """Record of a replica's directory; ``None`` if it is known."""
     registration = image.partitions[item.partition]
     directories = tuple(
         item.directory if replica == broker else directory
@@ -87,7 +87,7 @@ def _assignment(
 def directories_offline(
     image: MetadataImage, registration: BrokerRegistration, request: BrokerHeartbeatRequest
 ) -> list[MetadataRecord]:
-    """Log directories failed: their replicas leave the ISRs (KIP-858)."""
+    """Removes replicas in failed log directories from the ISRs (KIP-858)."""
     broker = registration.broker
     lost = [d for d in registration.directories if d in request.offline_directories]
     if not lost:

@@ -1,12 +1,12 @@
-"""Who belongs to a cluster of Raft groups: brokers that come, go, and stay away.
+"""Membership of brokers in a cluster of Raft groups: joining, draining, removed.
 
 A broker that registers for the first time in a cluster with partitions is *joining* until it has
-its share of the replicas. One that is decommissioned is *draining* until no group has it as a
-member; then it is *removed*: no member any more, and its id never comes back. That is written into
-the metadata log, so that the next controller goes on.
+its share of the replicas. A decommissioned one is *draining* until no group has it as a member;
+then it is *removed*: its id never comes back. That is written into the metadata log, so that the
+next controller continues.
 
-Left out: calling off a decommissioning (recommission), maintenance mode, brokers that are
-decommissioned because they have been away for long.
+Left out: recommission, maintenance mode, brokers that are decommissioned because they have been
+away for long.
 
 Source: Redpanda v25.1 ``cluster/{members_table,members_backend,partition_balancer_backend}.cc``.
 """
@@ -43,12 +43,12 @@ from sim.units import Micros
 
 
 class Members:
-    """What an active controller knows and decides of members.
+    """Membership at an active controller.
 
     Args:
         config: Settings.
         unit: Draws, uniform in [0, 1).
-        rules: Decisions of the balancer.
+        rules: The balancer's rules.
     """
 
     def __init__(
@@ -59,25 +59,25 @@ class Members:
         self._rules = rules
         self._heard: dict[NodeId, Micros] = {}
         self.under_way = 0
-        """Partitions that moved when the last plan was made."""
+        """Moves in progress when the last plan was made."""
 
     def activated(self, image: MetadataImage, now: Micros) -> None:
-        """A new controller has just heard of everybody."""
+        """Activates: counts every broker as heard from now."""
         self._heard = dict.fromkeys(image.brokers, now)
         self.under_way = moves_under_way(image)
 
-    def heard(self, broker: NodeId, now: Micros) -> None:
-        """A broker is alive."""
+    def note_contact(self, broker: NodeId, now: Micros) -> None:
+        """Notes a contact of a broker."""
         self._heard[broker] = now
 
     def joined(self, image: MetadataImage, broker: NodeId) -> tuple[MetadataRecord, ...]:
-        """What to write of a broker that registers: something only if there is a share to give."""
+        """Records for a broker that registers: only if there are replicas to give it."""
         if broker in image.brokers or not image.partitions:
             return ()
         return (_membership(broker, JOINING),)
 
     def decommission(self, image: MetadataImage, request: DecommissionBrokerRequest) -> Decision:
-        """A broker is to be drained; once asked for, it is not asked for again."""
+        """Decommissions a broker; a second request changes nothing."""
         broker = request.broker
         if broker not in image.brokers:
             error = ErrorCode.BROKER_ID_NOT_REGISTERED
@@ -88,20 +88,20 @@ class Members:
         return Decision(records, DecommissionBrokerResponse(ErrorCode.NONE))
 
     def is_due(self, image: MetadataImage) -> bool:
-        """Whether so many moves have ended that the next plan need not wait for its time."""
+        """True if so many moves have ended that the next plan is made before its time."""
         left = self.under_way * (1 - self._config.drop_threshold)
         return self.under_way > 0 and moves_under_way(image) <= left
 
     def plan(self, image: MetadataImage, now: Micros) -> Plan:
-        """What to do now."""
+        """Plan of moves at this instant."""
         away = tuple(sorted(b for b in image.brokers if not image.is_active(b)))
         limit = now - self._config.availability_timeout_us
-        # Who was not heard of by this controller has registered with it.
+        # Brokers without a contact have registered with this controller.
         timed_out = tuple(b for b in away if self._heard.get(b, now) < limit)
         return plan(image, self._config, Away(away, timed_out), self._unit, self._rules)
 
-    def settled(self, image: MetadataImage, made: Plan) -> tuple[MetadataRecord, ...]:
-        """What to write of members for whom nothing is left to be done."""
+    def completed_members(self, image: MetadataImage, made: Plan) -> tuple[MetadataRecord, ...]:
+        """Records for members whose joining or draining is complete."""
         records: list[MetadataRecord] = []
         for broker, value in image.memberships.items():
             if value == JOINING and made.is_even:
@@ -114,7 +114,7 @@ class Members:
 
 
 def has_cause(image: MetadataImage) -> bool:
-    """Whether a broker waits for its share, or for the end of its own."""
+    """True if a broker is joining or draining."""
     return any(value != REMOVED for value in image.memberships.values())
 
 

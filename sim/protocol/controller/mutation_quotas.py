@@ -1,12 +1,12 @@
-"""Quotas of changes to the metadata: partitions that clients may make and delete a second.
+"""Controller mutation quotas: partitions that clients may create and delete a second.
 
-Each entity has a bucket of tokens, filled evenly, that holds what the windows of a quota allow. A
-request takes a token for each partition. Who is new enough to know the error (*strict*) is refused
-as long as the bucket is overdrawn, and may overdraw it by one topic; older clients (*permissive*)
-are never refused, but told to wait until it is made good.
+Each entity has a token bucket, filled evenly, with the capacity of a quota's windows. A request
+takes a token for each partition. Clients of versions that know the error (*strict*) are refused
+while the bucket is overdrawn, and may overdraw it by one topic; older clients (*permissive*) are
+never refused, but throttled until it is refilled.
 
-Only the administrator asks for such changes here; the topics of coordinators, which brokers ask
-for, are not counted, as in Kafka.
+Only the administrator sends such requests here; the topics of coordinators, which brokers request,
+are not counted, as in Kafka.
 
 Source: KIP-599; ``ControllerMutationQuotaManager``, ``TokenBucket``, ``Sensor.checkQuotas``.
 """
@@ -26,16 +26,16 @@ MUTATION_RATE = "controller_mutation_rate"
 
 @dataclass(frozen=True, slots=True)
 class MutationQuotaConfig:
-    """Settings, and who has which client-id."""
+    """Settings, and client-ids of clients."""
 
     client_ids: Mapping[str, str] = field(default_factory=dict)
-    """By printed name; whoever is not in it has no quota."""
+    """By printed name; clients not in it have no quota."""
     samples: int = 11
     """``controller.quota.window.num``."""
     window_ms: int = 1_000
     """``controller.quota.window.size.seconds``."""
     strict: bool = True
-    """Whether clients know THROTTLING_QUOTA_EXCEEDED, as since 2.7."""
+    """True if clients know THROTTLING_QUOTA_EXCEEDED, as since 2.7."""
 
 
 class MutationThrottled(Exception):  # noqa: N818 - it names what happened
@@ -43,7 +43,7 @@ class MutationThrottled(Exception):  # noqa: N818 - it names what happened
 
 
 class TokenBucket:
-    """So many tokens a second, up to what fits.
+    """A token bucket: rate and capacity.
 
     Source: ``org.apache.kafka.common.metrics.stats.TokenBucket``.
     """
@@ -54,7 +54,7 @@ class TokenBucket:
         self._filled_ms: int | None = None
 
     def level(self, rate: float, now_ms: int) -> float:
-        """Tokens at the instant; below zero: overdrawn. At first the bucket is full."""
+        """Tokens at the instant; below zero: overdrawn. The bucket is full at first."""
         full = rate * self._window_s
         if self._filled_ms is None:
             self._tokens = full
@@ -65,12 +65,12 @@ class TokenBucket:
         return self._tokens
 
     def take(self, tokens: int, rate: float, now_ms: int) -> None:
-        """Take so many, whatever is left."""
+        """Takes so many tokens, even if they are not there."""
         self._tokens = self.level(rate, now_ms) - tokens
 
 
 class MutationQuota:
-    """The quota of one request's client, while the request is decided upon."""
+    """Quota of one request's client, during the request's decision."""
 
     def __init__(self, bucket: TokenBucket, rate: float, now: Micros, *, strict: bool) -> None:
         self._bucket = bucket
@@ -78,13 +78,13 @@ class MutationQuota:
         self._now_ms = ms_of(now)
         self._strict = strict
         self.throttle_us: Micros = 0
-        """How long the client has to wait; 0: not at all."""
+        """Throttle time of the client; 0: none."""
 
     def take(self, partitions: int) -> None:
-        """A change concerns so many partitions.
+        """Takes tokens for so many partitions.
 
         Raises:
-            MutationThrottled: If it must not be made now.
+            MutationThrottled: If the bucket is overdrawn.
         """
         if self._strict and self._is_overdrawn():
             raise MutationThrottled
@@ -109,18 +109,18 @@ class MutationQuotas:
         self._buckets: dict[tuple[str, str], TokenBucket] = {}
 
     def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """The cluster's metadata says so."""
+        """Applies quotas of the cluster's metadata."""
         rates = {
             e: values[MUTATION_RATE] for e, values in quotas.items() if MUTATION_RATE in values
         }
         self._entities.update(rates)
 
     def client_id(self, client: str) -> str:
-        """Of a client, by printed name."""
+        """Client-id of a client, by printed name."""
         return self._config.client_ids.get(client, "")
 
     def of(self, client: str, now: Micros) -> MutationQuota | None:
-        """The quota of a request; ``None`` if nothing limits its client."""
+        """Quota of a request; ``None`` if nothing limits its client."""
         client_id = self._config.client_ids.get(client)
         if client_id is None or not self._entities.enabled:
             return None

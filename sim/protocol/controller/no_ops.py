@@ -1,6 +1,6 @@
-"""Whether what an administrator asks for is so already, as the committed metadata say.
+"""Administrator's requests that would change nothing in the committed metadata.
 
-Kafka answers such a request without an error, and writes nothing.
+Kafka answers such a request without an error, and writes no record.
 
 Source: ``ConfigurationControlManager.incrementalAlterConfigResource``,
 ``ClientQuotaControlManager.alterClientQuotas``, ``PartitionChangeBuilder.build``.
@@ -16,7 +16,7 @@ from sim.protocol.metadata.image import MetadataImage
 
 
 def is_no_op(image: MetadataImage, request: Request) -> bool:
-    """Whether a request to the controller would change nothing; false for one it would refuse."""
+    """True if a request to the controller would change nothing; false for one it would refuse."""
     match request:
         case IncrementalAlterConfigsRequest():
             known = (
@@ -32,13 +32,13 @@ def is_no_op(image: MetadataImage, request: Request) -> bool:
                 for key, value in entry.changes
             )
         case AlterPartitionReassignmentsRequest():
-            found = [(image.partitions.get(name), wanted) for name, wanted in request.items]
+            found = [(image.partitions.get(name), replicas) for name, replicas in request.items]
             return all(
                 state is not None
-                and state.replicas == wanted
+                and state.replicas == replicas
                 and not state.adding
                 and not state.removing
-                for state, wanted in found
+                for state, replicas in found
             )
         case _:
             return False

@@ -1,13 +1,13 @@
-"""Which replicas should go where when brokers come, go, or stay away.
+"""Balancing of replicas when brokers join, leave, or are away.
 
 Replicas leave a broker that is being decommissioned, whatever the mode. In mode ``node_add`` they
-also move until a broker that has come has its share; in mode ``continuous`` they also leave a
-broker that has been away for long, and a rack that holds two replicas of a partition while another
-rack holds none. A replica goes where it shares its rack with the fewest, then where its topic has
-the fewest replicas, then where there are the fewest in all. Only so many partitions move at a time.
+also move until a joining broker has its share; in mode ``continuous`` they also leave a broker that
+has been away for long, and a rack that holds two replicas of a partition while another rack holds
+none. A replica goes to a broker in a rack with the fewest replicas of its partition, then with the
+fewest of its topic, then with the fewest in all. The number of concurrent moves is limited.
 
-Left out: disks that are full, capacities of brokers that differ, moves by force of partitions that
-lost their majority, maintenance mode, rebalancing on demand.
+Left out: full disks, brokers of different capacities, forced moves of partitions that lost their
+majority, maintenance mode, rebalancing on demand.
 
 Source: Redpanda v25.1 ``cluster/partition_balancer_planner.cc``.
 """
@@ -37,12 +37,12 @@ class BalancerConfig:
     mode: BalancingMode = "node_add"
     """``partition_autobalancing_mode``."""
     concurrent_moves: int = 50
-    """``partition_autobalancing_concurrent_moves``: partitions that move at one time."""
+    """``partition_autobalancing_concurrent_moves``: concurrent moves of partitions."""
     tick_us: Micros = 30 * SECOND
-    """``partition_autobalancing_tick_interval_ms``: how often to plan while there is cause."""
+    """``partition_autobalancing_tick_interval_ms``: interval of plans while there is cause."""
     drop_threshold: float = 0.2
-    """``partition_autobalancing_tick_moves_drop_threshold``: the next plan is made at once when so
-    large a share of the moves under way has come to its end."""
+    """``partition_autobalancing_tick_moves_drop_threshold``: the next plan is made at once when
+    that share of the moves in progress has ended."""
     availability_timeout_us: Micros = 900 * SECOND
     """``partition_autobalancing_node_availability_timeout_sec``."""
     topic_aware: bool = True
@@ -50,44 +50,44 @@ class BalancerConfig:
 
 
 class Away(NamedTuple):
-    """Brokers that are not in service, by number."""
+    """Brokers that are not active, by number."""
 
     all: Nodes = ()
     timed_out: Nodes = ()
-    """Those of them that have been away for longer than the availability timeout."""
+    """Those that have been away for longer than the availability timeout."""
 
 
 class Plan(NamedTuple):
-    """What to do now."""
+    """Moves to begin and to cancel."""
 
     moves: dict[TopicPartition, Nodes]
-    """Partitions that should move, and their replicas then."""
+    """Partitions that should move, and their new replicas."""
     cancelled: tuple[TopicPartition, ...]
-    """Moves to call off: they lead to a broker that is to hold nothing."""
+    """Moves to cancel: they lead to a broker that is being drained or away."""
     is_even: bool
-    """Whether no move of a replica would make the counts more even, with every broker in service:
-    brokers that have come have their share."""
+    """True if no move of a replica would make the counts more even, with every broker active:
+    joining brokers have their share."""
 
 
 class BalancerRules:
-    """The decisions that tests plant defects in, one method each. Without state."""
+    """Rules of the balancer, in which tests plant defects, one method each. Without state."""
 
     def is_better(self, there: tuple[int, int], here: tuple[int, int]) -> bool:
-        """Whether a replica should move: so many of its topic, and in all, would stand there."""
+        """True if a replica should move: counts of its topic, and of all, would be lower there."""
         return there < here
 
     def is_drained(self, image: MetadataImage, broker: NodeId) -> bool:
-        """Whether a broker may leave the cluster: no group has it as a member any more."""
+        """True if a broker may leave the cluster: no group has it as a member."""
         return not any(broker in known.replicas for known in image.partitions.values())
 
 
 RULES = BalancerRules()
-"""The balancer as it is."""
+"""The balancer's rules."""
 
 
 @dataclass(slots=True)
 class _Layout:
-    """Where replicas will be when all that is under way and planned has come about."""
+    """Replicas after all moves in progress and planned."""
 
     image: MetadataImage
     config: BalancerConfig
@@ -109,20 +109,20 @@ class _Layout:
                 self._count(partition, broker, 1)
 
     @property
-    def has_room(self) -> bool:
-        """Whether another partition may begin to move."""
+    def can_begin_move(self) -> bool:
+        """True if another partition may begin to move."""
         under_way = len(self.moving) + len(self.planned)
         return under_way < self.config.concurrent_moves
 
     def may_move(self, partition: TopicPartition) -> bool:
-        """Whether its group could agree on other members, and there is room for that."""
-        if partition in self.moving or not (partition in self.planned or self.has_room):
+        """True if its group could change its members, and the limit allows it."""
+        if partition in self.moving or not (partition in self.planned or self.can_begin_move):
             return False
         replicas = self.image.partitions[partition].replicas
         return sum(b not in self.away.all for b in replicas) * 2 >= len(replicas)
 
     def place_for(self, partition: TopicPartition, replica: NodeId) -> NodeId | None:
-        """The best broker for a replica, perhaps its own; ``None`` if nobody may have it."""
+        """Best broker for a replica, perhaps its own; ``None`` if no broker may have it."""
         others = [b for b in self.goal[partition] if b != replica]
         racks = [self.image.brokers[b].rack for b in others if b in self.image.brokers]
         best: tuple[int, int, int, bool, NodeId] | None = None
@@ -130,7 +130,7 @@ class _Layout:
             if broker in others or not self._may_hold(broker):
                 continue
             shared = racks.count(registration.rack) if registration.rack else 0
-            # It stays where it is, all else being alike.
+            # It stays where it is if scores are equal.
             is_other = broker != replica
             topic, total = self.scores(partition, broker, more=is_other)
             rank = shared, topic, total, is_other, broker
@@ -141,7 +141,7 @@ class _Layout:
     def scores(
         self, partition: TopicPartition, broker: NodeId, *, more: bool = False
     ) -> tuple[int, int]:
-        """Replicas of the topic on a broker, and all there; with one more of them."""
+        """Replicas of the topic on a broker, and of all topics; with one more of them."""
         extra = 1 if more else 0
         total = self.totals.get(broker, 0) + extra
         if not self.config.topic_aware:
@@ -149,7 +149,7 @@ class _Layout:
         return self.of_topic.get((partition.topic, broker), 0) + extra, total
 
     def move(self, partition: TopicPartition, replica: NodeId, to: NodeId) -> None:
-        """A replica will be elsewhere; a new one comes last."""
+        """Moves a replica; a new one comes last."""
         self.goal[partition] = [*(b for b in self.goal[partition] if b != replica), to]
         self._count(partition, replica, -1)
         self._count(partition, to, 1)
@@ -172,15 +172,15 @@ def plan(
     unit: Callable[[], float],
     rules: BalancerRules = RULES,
 ) -> Plan:
-    """What to do at this instant.
+    """Plans the moves of this instant.
 
     Args:
-        image: What is where, moves under way included.
+        image: Replicas, with moves in progress.
         config: Settings.
-        away: Who is not in service.
-        unit: Draws, uniform in [0, 1): replicas are looked at in random order, or the partitions
-            that come first would be those that always move.
-        rules: Decisions.
+        away: Brokers that are not active.
+        unit: Draws, uniform in [0, 1): replicas are visited in random order, or the first
+            partitions would always be the ones that move.
+        rules: The balancer's rules.
     """
     layout = _Layout(image, config, away, rules)
     _drain(layout, [b for b, value in image.memberships.items() if value == DRAINING])
@@ -195,12 +195,12 @@ def plan(
 
 
 def moves_under_way(image: MetadataImage) -> int:
-    """Partitions that are on their way to other replicas."""
+    """Number of partitions being reassigned."""
     return sum(bool(known.adding or known.removing) for known in image.partitions.values())
 
 
 def _drain(layout: _Layout, brokers: Iterable[NodeId]) -> None:
-    """Replicas leave these brokers, and none goes there any more."""
+    """Moves replicas away from these brokers, and none to them."""
     for broker in brokers:
         for partition, known in layout.image.partitions.items():
             if broker in known.adding:
@@ -212,7 +212,7 @@ def _drain(layout: _Layout, brokers: Iterable[NodeId]) -> None:
 
 
 def _repair_racks(layout: _Layout) -> None:
-    """A second replica in a rack goes to a rack without any."""
+    """Moves a second replica in a rack to a rack without any."""
     for partition, known in layout.image.partitions.items():
         if not layout.may_move(partition):
             continue
@@ -223,7 +223,7 @@ def _repair_racks(layout: _Layout) -> None:
 
 
 def _in_racks_of_others(layout: _Layout, known: PartitionRegistration) -> list[NodeId]:
-    """Replicas in a rack where an earlier one stands."""
+    """Replicas in a rack with an earlier replica."""
     seen: list[str] = []
     found = []
     for broker in known.replicas:
@@ -241,12 +241,12 @@ def _shares(layout: _Layout, partition: TopicPartition, replica: NodeId, to: Nod
 
 
 def _even_out(layout: _Layout, unit: Callable[[], float]) -> bool:
-    """Replicas go where fewer are; whether there is nothing to gain any more."""
+    """Moves replicas to brokers with fewer; true if nothing is left to improve."""
     replicas = [(p, b) for p in layout.image.partitions for b in layout.goal[p]]
     shuffle(replicas, unit)
     is_even = True
     for partition, replica in replicas:
-        if not layout.has_room:
+        if not layout.can_begin_move:
             return False
         if partition in layout.moving or replica not in layout.image.partitions[partition].replicas:
             continue

@@ -1,6 +1,6 @@
-"""What the controller decides about existing partitions: ISR changes and elections.
+"""The controller's part for existing partitions: ISR changes and elections.
 
-Every function reads an image and returns records; nothing is changed here.
+Every function reads an image and returns records; none changes it.
 
 Source: ``org.apache.kafka.controller.ReplicationControlManager`` (4.1); KIP-497, KIP-841, KIP-903.
 """
@@ -35,27 +35,27 @@ def leader_and_isr_updates(
     add: NodeId = NO_LEADER,
     unclean: NodeId = NO_LEADER,
 ) -> list[PartitionChangeRecord]:
-    """The partitions' changes when a broker leaves, comes, or came back without a clean shutdown.
+    """Partition changes when a broker leaves, joins, or came back without a clean shutdown.
 
     Args:
         image: The state before.
         partitions: Those that may change.
-        remove: Leaves every ISR.
-        add: Is acceptable as leader from now on.
-        unclean: Leaves every ISR and ELR.
+        remove: Broker that leaves every ISR.
+        add: Broker that is acceptable as leader from now on.
+        unclean: Broker that leaves every ISR and ELR.
 
     Source: ``ReplicationControlManager.generateLeaderAndIsrUpdates``.
     """
     records: list[PartitionChangeRecord] = []
     for partition in partitions:
         registration = image.partitions[partition]
-        gone = (remove, unclean)
+        removed = (remove, unclean)
         change = PartitionChange(
             registration,
-            acceptor(image, registration, gone, add),
+            acceptor(image, registration, removed, add),
             image.effective_min_in_sync(partition.topic),
             has_elr(image),
-            tuple(b for b in registration.in_sync if b not in gone),
+            tuple(b for b in registration.in_sync if b not in removed),
             _kind(image, partition.topic),
             (unclean,) if unclean != NO_LEADER else (),
         )
@@ -68,7 +68,7 @@ def leader_and_isr_updates(
 def sweep(
     image: MetadataImage, kind: ElectionKind, elections_max: int
 ) -> tuple[PartitionChangeRecord, ...]:
-    """One periodic run: preferred leaders, or unclean ones where there is none and it is allowed.
+    """One periodic sweep: preferred leaders, or unclean ones for leaderless partitions.
 
     Returns:
         At most ``elections_max`` records; with as many, another run should follow at once.
@@ -78,10 +78,10 @@ def sweep(
         if len(records) >= elections_max:
             break
         if kind is ElectionKind.PREFERRED:
-            wanted = registration.leader != registration.replicas[0]
+            due = registration.leader != registration.replicas[0]
         else:
-            wanted = registration.leader == NO_LEADER and allows_unclean(image, partition.topic)
-        if not wanted:
+            due = registration.leader == NO_LEADER and allows_unclean(image, partition.topic)
+        if not due:
             continue
         change = change_of(image, partition, registration.in_sync, kind)
         record = change.record(partition.partition)
@@ -108,7 +108,7 @@ def change_of(
 def alter_partition(
     image: MetadataImage, request: AlterPartitionRequest, *, checks_eligibility: bool = True
 ) -> Decision:
-    """Leaders' wishes for their ISRs (KIP-497).
+    """Handles AlterPartition: ISR changes of leaders (KIP-497).
 
     Without ``checks_eligibility`` any replica may become a member, as before KIP-841.
     """
@@ -152,7 +152,7 @@ def validate_item(
     *,
     checks_eligibility: bool = True,
 ) -> ErrorCode:
-    """Why the controller refuses a wish; NONE if it does not. The order is Kafka's.
+    """Error of a requested ISR change; NONE if it is valid. The order of checks is Kafka's.
 
     Source: ``ReplicationControlManager.validateAlterPartitionData``.
     """
@@ -183,14 +183,14 @@ def _is_eligible(image: MetadataImage, member: IsrMember) -> bool:
 
 
 def partitions_where(
-    image: MetadataImage, wanted: Callable[[PartitionRegistration], bool]
+    image: MetadataImage, matches: Callable[[PartitionRegistration], bool]
 ) -> list[TopicPartition]:
-    """Partitions whose registration fits, in the order of their creation."""
-    return [p for p, registration in image.partitions.items() if wanted(registration)]
+    """Partitions whose registration matches, in the order of their creation."""
+    return [p for p, registration in image.partitions.items() if matches(registration)]
 
 
 def leads_something(image: MetadataImage, broker: NodeId) -> bool:
-    """Whether the broker leads a partition."""
+    """True if the broker leads any partition."""
     return any(r.leader == broker for r in image.partitions.values())
 
 
@@ -200,7 +200,7 @@ def allows_unclean(image: MetadataImage, topic: str) -> bool:
 
 
 def has_elr(image: MetadataImage) -> bool:
-    """Whether eligible leader replicas are on (KIP-966)."""
+    """True if eligible leader replicas are on (KIP-966)."""
     return image.features.get("eligible.leader.replicas.version", 0) > 0
 
 
@@ -211,7 +211,7 @@ def _validate_epochs(
         item.leader_epoch > registration.leader_epoch
         or item.partition_epoch > registration.partition_epoch
     ):
-        # The sender knows more than this controller: it cannot be the active one.
+        # The sender has later metadata than this controller: it cannot be the active one.
         return ErrorCode.NOT_CONTROLLER
     if item.leader_epoch < registration.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
@@ -225,7 +225,7 @@ def _validate_epochs(
 def _isr_change(image: MetadataImage, item: AlterPartitionItem) -> PartitionChangeRecord | None:
     target = tuple(member.broker for member in item.in_sync)
     change = change_of(image, item.partition, target, _kind(image, item.partition.topic))
-    # A leader calls itself recovered in its first request: no recovery of data is implemented.
+    # A leader sends RECOVERED in its first request: no recovery of data is implemented.
     return replace(change, recovering=False).record(item.partition.partition)
 
 
@@ -236,13 +236,13 @@ def _kind(image: MetadataImage, topic: str) -> ElectionKind:
 def acceptor(
     image: MetadataImage,
     registration: PartitionRegistration,
-    gone: tuple[NodeId, ...],
-    come: NodeId,
+    removed: tuple[NodeId, ...],
+    added: NodeId,
 ) -> Callable[[NodeId], bool]:
-    """Tells whether a broker may lead the partition, with those gone and come already counted."""
+    """Predicate: true if a broker may lead the partition, after the current event."""
 
     def is_acceptable(broker: NodeId) -> bool:
-        if broker in gone or not (broker == come or image.is_active(broker)):
+        if broker in removed or not (broker == added or image.is_active(broker)):
             return False
         return _directory_online(image, registration, broker)
 
@@ -252,7 +252,7 @@ def acceptor(
 def _directory_online(
     image: MetadataImage, registration: PartitionRegistration, broker: NodeId
 ) -> bool:
-    """Whether the replica's log directory is online, as far as the controller knows (KIP-858)."""
+    """True if the replica's log directory is online, as far as the controller knows (KIP-858)."""
     online = image.brokers[broker].directories
     if not online or not registration.directories or broker not in registration.replicas:
         return True

@@ -1,7 +1,7 @@
-"""Where the replicas of new partitions go.
+"""Placement of new partitions' replicas.
 
-The order of draws is Kafka's, up to that of its hash map of racks. The caller decides who is
-usable: registered brokers, fenced ones included, without those in controlled shutdown.
+The order of draws is Kafka's, up to that of its hash map of racks. The caller passes usable
+brokers: registered ones, fenced ones included, without those in controlled shutdown.
 
 Source: ``org.apache.kafka.metadata.placement.StripedReplicaPlacer`` (4.1).
 """
@@ -42,7 +42,7 @@ class _Ring:
         self._start = int(unit() * len(brokers)) if brokers else 0
 
     def take(self, number: int) -> NodeId | None:
-        """The next broker in the numbered round; ``None`` when all were taken in it."""
+        """Next broker in the numbered round; ``None`` when all were taken in it."""
         size = len(self.brokers)
         if size == 0:
             return None
@@ -57,12 +57,12 @@ class _Ring:
         return broker
 
     def shuffle(self) -> None:
-        """Put the brokers in random order."""
+        """Shuffles the brokers."""
         shuffle(self.brokers, self._unit)
 
 
 class _Rack:
-    """One rack: brokers in service first, fenced ones when those are used up."""
+    """One rack: unfenced brokers first, fenced ones when those are used up."""
 
     def __init__(self, brokers: list[UsableBroker], unit: Unit) -> None:
         # Draws come in Kafka's order, the fenced ones' first.
@@ -94,7 +94,7 @@ class StripedReplicaPlacer:
         self._first = int(unit() * len(self._names)) if self._names else 0
 
     def place(self, replication_factor: int) -> tuple[NodeId, ...]:
-        """The next partition's replicas; the first is the preferred leader.
+        """Places the next partition's replicas; the first is the preferred leader.
 
         Raises:
             PlacementImpossible: If the factor is not positive or above the number of brokers, or
@@ -134,7 +134,7 @@ class StripedReplicaPlacer:
         skip = leader_rack
         while len(followers) < count:
             if index == skip:
-                skip = -1  # it gave the leader; next time round it takes part again
+                skip = -1  # its broker is the leader; it takes part again in the next round
             else:
                 broker = self._racks[self._names[index]].take(self._round)
                 if broker is not None:
@@ -150,7 +150,7 @@ class StripedReplicaPlacer:
 
 
 def shuffle(items: list[Item], unit: Unit) -> None:
-    """Put the items in random order."""
+    """Shuffles the items."""
     for last in range(len(items) - 1, 0, -1):
         other = int(unit() * (last + 1))
         items[last], items[other] = items[other], items[last]

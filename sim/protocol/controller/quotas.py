@@ -1,4 +1,4 @@
-"""What the controller decides when an administrator alters the quotas of clients (KIP-546).
+"""AlterClientQuotas at the controller (KIP-546).
 
 Source: ``ClientQuotaControlManager.alterClientQuotas``, ``DynamicConfig``; KIP-612.
 """
@@ -37,7 +37,7 @@ _EPSILON: Final = 1e-6
 
 
 def alter_client_quotas(image: MetadataImage, request: AlterClientQuotasRequest) -> Decision:
-    """Quotas to set and to remove; what says nothing new makes no record."""
+    """Sets and removes quotas; unchanged values make no record."""
     records: list[MetadataRecord] = []
     errors: list[tuple[str, ErrorCode]] = []
     for entry in request.entries:
@@ -58,7 +58,7 @@ def _is_valid(entry: QuotaAlteration) -> bool:
     keys = [key for key, _ in entry.changes]
     if not kinds or len(dict.fromkeys(kinds)) < len(kinds) or len(dict.fromkeys(keys)) < len(keys):
         return False
-    # An address stands alone.
+    # An ip is the only part of its entity.
     is_address = kinds == [_ADDRESS]
     if any(name == "" or (kind not in _TYPES and not is_address) for kind, name in entry.entity):
         return False
@@ -67,7 +67,7 @@ def _is_valid(entry: QuotaAlteration) -> bool:
 
 
 def _is_allowed(known: tuple[str, ...], key: str, value: float | None) -> bool:
-    """A quota can be removed whatever its name; rates of bytes are whole numbers."""
+    """True if the quota is known or removed; rates of bytes are whole numbers."""
     if value is None:
         return True
     if key not in known:

@@ -1,14 +1,13 @@
 """The controller of a cluster whose partitions are Raft groups.
 
-It decides what exists and where, and writes down who leads; it elects nobody, and no broker's
-coming or going changes a partition. A leader epoch is the group's term: a term of whose leader
-nobody told is written as one without a leader.
+It decides topics and replicas, and records leaders that groups report; it elects none, and brokers
+that come or leave change no partition. A leader epoch is the group's term: a term whose leader was
+never reported is recorded as one without a leader.
 
-It also decides when replicas move by themselves: see
-:mod:`sim.protocol.controller.partition_balancer`.
+It also moves replicas on its own: see :mod:`sim.protocol.controller.partition_balancer`.
 
-A partition that is to move has both its old and its new replicas until its group has moved: the
-group's leader tells of that, too.
+A partition that moves has both its old and its new replicas until its group has moved: the group's
+leader reports that, too.
 
 Source: Redpanda v25.1 ``cluster/{controller,partition_leaders_table,topic_updates_dispatcher}.cc``.
 """
@@ -44,7 +43,7 @@ from sim.protocol.raft_groups.membership import Nodes
 from sim.units import Micros
 
 BALANCE = "balance"
-"""Name of the timer of the next plan; it is set while there is cause for one."""
+"""Timer of the next plan; set while there is cause for one."""
 
 _DEFAULTS = ControllerConfig(raft=True)
 
@@ -56,7 +55,7 @@ class RaftController(Controller):
         node: Its ``node.id``.
         unit: Draws, uniform in [0, 1).
         config: Settings.
-        rules: Decisions of the balancer.
+        rules: The balancer's rules.
     """
 
     def __init__(
@@ -88,9 +87,9 @@ class RaftController(Controller):
     def _register(
         self, image: MetadataImage, event: RequestReceived, request: BrokerRegistrationRequest
     ) -> None:
-        """A broker that comes back is registered at once: no session has to end before that.
+        """Registers a broker that comes back at once: no session has to expire before.
 
-        One that was decommissioned does not come back.
+        A decommissioned one is refused.
         """
         broker = request.broker
         if image.memberships.get(broker) == REMOVED:
@@ -122,7 +121,7 @@ class RaftController(Controller):
             self._set_timer(BALANCE, 0)
         return Decision((), RaftLeadersResponse(ErrorCode.NONE))
 
-    # -- replicas that move by themselves ---------------------------------------------------------
+    # -- balancing ---------------------------------------------------------------------------------
 
     def _activate(self, event: LeadershipChanged) -> None:
         super()._activate(event)
@@ -133,7 +132,7 @@ class RaftController(Controller):
 
     def _note_contact(self, broker: NodeId, epoch: LeaderEpoch) -> None:
         super()._note_contact(broker, epoch)
-        self._members.heard(broker, self._now)
+        self._members.note_contact(broker, self._now)
 
     def _on_timer(self, name: str) -> None:
         if name != BALANCE:
@@ -143,11 +142,11 @@ class RaftController(Controller):
 
     def _balance(self, image: MetadataImage) -> None:
         plan = self._members.plan(image, self._now)
-        wishes: list[tuple[TopicPartition, Nodes | None]] = [(p, None) for p in plan.cancelled]
-        wishes += plan.moves.items()
-        changes = [group_change(image, p, image.partitions[p], wanted) for p, wanted in wishes]
+        targets: list[tuple[TopicPartition, Nodes | None]] = [(p, None) for p in plan.cancelled]
+        targets += plan.moves.items()
+        changes = [group_change(image, p, image.partitions[p], target) for p, target in targets]
         super()._write(tuple(change for change in changes if change is not None))
-        super()._write(self._members.settled(image, plan))
+        super()._write(self._members.completed_members(image, plan))
         self._members.under_way = moves_under_way(image)
         self._plan_later(image)
 
@@ -162,13 +161,13 @@ class RaftController(Controller):
     def _sweep(
         self, image: MetadataImage, name: str, kind: ElectionKind, interval_us: Micros
     ) -> None:
-        """Leaders are balanced by the brokers, and there are no unclean elections."""
+        """Only fencing is swept: brokers balance leaders, and there are no unclean elections."""
 
 
 def new_leaders(
     image: MetadataImage, request: RaftLeadersRequest
 ) -> tuple[PartitionChangeRecord, ...]:
-    """What to write of the leaders that a broker tells of; nothing of what is old news."""
+    """Records of leaders that a broker reports; none for old terms."""
     records: list[PartitionChangeRecord] = []
     for led in request.leaders:
         registration = image.partitions.get(led.partition)
@@ -177,7 +176,7 @@ def new_leaders(
         change = PartitionChangeRecord(
             led.partition.partition, registration.topic_id, leader=request.broker
         )
-        # A leader that is a voter no more leads until it has handed over.
+        # A leader that is no longer a voter leads until it has handed over.
         counted = (*led.voters, request.broker) if led.voters else ()
         voters = tuple(b for b in registration.replicas if b in counted)
         missed = led.term - registration.leader_epoch - 1
@@ -193,36 +192,36 @@ def new_leaders(
 def _moved(
     registration: PartitionRegistration, change: PartitionChangeRecord, voters: Nodes
 ) -> Iterable[PartitionChangeRecord]:
-    """The group has moved where it should: who is not in it any more may go."""
-    wanted = tuple(b for b in registration.replicas if b not in registration.removing)
-    if (registration.adding or registration.removing) and voters == wanted:
-        record = with_assignment(registration, change, Assignment(wanted))
-        yield replace(record, in_sync=wanted)
+    """The group has moved: replicas that are no longer voters are removed."""
+    target = tuple(b for b in registration.replicas if b not in registration.removing)
+    if (registration.adding or registration.removing) and voters == target:
+        record = with_assignment(registration, change, Assignment(target))
+        yield replace(record, in_sync=target)
 
 
 def group_change(
     image: MetadataImage,
     partition: TopicPartition,
     registration: PartitionRegistration,
-    wanted: Nodes | None,
+    target: Nodes | None,
 ) -> PartitionChangeRecord | None:
-    """What to write so that a partition's group moves; ``wanted``: ``None`` calls a move off.
+    """Record of a partition's move; ``target``: ``None`` cancels a move.
 
-    Nobody goes before the group has moved, not even when the move is called off: those that were
-    being added may have votes by then.
+    No replica is removed before the group has moved, not even when the move is cancelled: those
+    that were being added may be voters by then.
 
     Raises:
-        ReassignmentRefused: If there is nothing to call off.
+        ReassignmentRefused: If there is nothing to cancel.
     """
     held = registration.replicas
-    if wanted is None:
+    if target is None:
         if not registration.adding:
             raise ReassignmentRefused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-        wanted = tuple(b for b in held if b not in registration.adding)
-    removing = tuple(sorted(b for b in held if b not in wanted))
-    adding = tuple(sorted(b for b in wanted if b not in held or b in registration.adding))
+        target = tuple(b for b in held if b not in registration.adding)
+    removing = tuple(sorted(b for b in held if b not in target))
+    adding = tuple(sorted(b for b in target if b not in held or b in registration.adding))
     change = PartitionChangeRecord(partition.partition, registration.topic_id)
-    assignment = Assignment(wanted + removing, removing, adding)
+    assignment = Assignment(target + removing, removing, adding)
     record = with_assignment(
         registration, change, assignment, lambda broker: directory_for(image, broker)
     )
@@ -230,10 +229,10 @@ def group_change(
 
 
 def without_election(record: MetadataRecord) -> MetadataRecord | None:
-    """The record without what groups decide; ``None`` if nothing is left.
+    """The record without decisions that groups make; ``None`` if nothing is left.
 
-    That is who leads, the ISR, and when a move is at its end: Kafka's controller would end it as
-    soon as the ISR it knows has all that shall stay, whenever it looks at the partition.
+    These are the leader, the ISR, and the end of a move: Kafka's controller would end it as soon as
+    the ISR has all target replicas, whenever it changes the partition.
     """
     if isinstance(record, PartitionRecord):
         return replace(record, leader=NO_LEADER)

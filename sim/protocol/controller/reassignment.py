@@ -1,4 +1,4 @@
-"""What the controller decides when an administrator moves replicas.
+"""AlterPartitionReassignments at the controller.
 
 Source: ``ReplicationControlManager.alterPartitionReassignments``, ``PartitionReassignmentRevert``
 (4.1); KIP-455, KIP-860.
@@ -30,26 +30,26 @@ Change: TypeAlias = Callable[
 
 
 class ReassignmentRefused(Exception):  # noqa: N818 - it names what happened
-    """A partition's replicas stay as they are. ``args``: the error code."""
+    """A partition is not reassigned. ``args``: the error code."""
 
 
 def alter_reassignments(
     image: MetadataImage, request: AlterPartitionReassignmentsRequest
 ) -> Decision:
-    """New replicas are added at once; the others leave when every new one is in the ISR."""
+    """Adds new replicas at once; the others are removed when every new one is in the ISR."""
     return reassignments(image, request, _change)
 
 
 def reassignments(
     image: MetadataImage, request: AlterPartitionReassignmentsRequest, change: Change
 ) -> Decision:
-    """Each partition succeeds or fails by itself; the answer comes when the beginning is committed.
+    """Reassigns each partition independently; the response comes when the beginning is committed.
 
     Args:
         image: The state before.
-        request: What is wished for.
-        change: What to write for one partition, whose replicas are valid; ``None`` for replicas
-            calls off what is under way. Raises :class:`ReassignmentRefused`.
+        request: Target replicas by partition.
+        change: Builds the record of one partition with valid replicas; ``None`` for replicas
+            cancels the reassignment. Raises :class:`ReassignmentRefused`.
     """
     records: list[PartitionChangeRecord] = []
     errors: list[tuple[TopicPartition, ErrorCode]] = []
@@ -109,7 +109,7 @@ def _change(
 def _cancel(
     image: MetadataImage, partition: TopicPartition, registration: PartitionRegistration
 ) -> PartitionChangeRecord | None:
-    """Back to the replicas before; what was being added goes."""
+    """Reverts to the replicas before; those being added are removed."""
     adding = registration.adding
     if not adding and not registration.removing:
         raise ReassignmentRefused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)

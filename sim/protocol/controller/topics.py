@@ -1,4 +1,4 @@
-"""What the controller decides about new topics and producer ids.
+"""The controller's part for new topics and producer ids.
 
 Source: ``ReplicationControlManager.createTopics``, ``ProducerIdControlManager`` (4.1).
 """
@@ -37,7 +37,7 @@ from sim.protocol.metadata.records import (
 )
 
 PRODUCER_ID_BLOCK = 1_000
-"""Producer ids given to a broker at a time."""
+"""Producer ids in a block for a broker."""
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -54,7 +54,7 @@ def create_topics(
     rack_aware: bool = True,
     quota: MutationQuota | None = None,
 ) -> Decision:
-    """New topics; each succeeds or fails by itself, and all are committed when it is answered.
+    """Creates topics independently of each other; all are committed when it is answered.
 
     ``rack_aware`` false places replicas as if no broker had a rack; ``quota`` limits the client.
     """
@@ -81,7 +81,7 @@ def create_topics(
 
 
 def allocate_producer_ids(image: MetadataImage, request: AllocateProducerIdsRequest) -> Decision:
-    """A block of producer ids for a broker."""
+    """Allocates a block of producer ids for a broker."""
     registration = image.brokers.get(request.broker)
     if registration is None:
         return Decision((), refusal(request, ErrorCode.BROKER_ID_NOT_REGISTERED))
@@ -101,11 +101,11 @@ def more_partitions(
     rack_aware: bool = True,
     quota: MutationQuota | None = None,
 ) -> list[PartitionRecord]:
-    """The records of a topic's additional partitions.
+    """Records of a topic's additional partitions.
 
     Raises:
         MutationThrottled: If the client's quota does not allow it now.
-        TopicRefused: If there is no such topic, or it would not grow, or nobody could lead.
+        TopicRefused: If there is no such topic, or it would not grow, or no broker could lead.
     """
     count = image.partition_counts.get(request.topic)
     if count is None:
@@ -120,9 +120,9 @@ def more_partitions(
         raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
     if quota is not None:
         quota.take(more)
-    wanted = NewTopic(request.topic, more, factor, assignment=request.assignment)
+    topic = NewTopic(request.topic, more, factor, assignment=request.assignment)
     topic_id = image.topic_ids[request.topic]
-    places = _assignments(image, wanted, unit, rack_aware=rack_aware)
+    places = _assignments(image, topic, unit, rack_aware=rack_aware)
     return [
         _new_partition(image, number, topic_id, replicas)
         for number, replicas in enumerate(places, start=count)
@@ -203,6 +203,6 @@ def _new_partition(
 
 
 def directory_for(image: MetadataImage, broker: NodeId) -> str:
-    """A broker with one log directory has no choice; others choose and tell later (KIP-858)."""
+    """The only directory of a broker; a broker with several assigns one later (KIP-858)."""
     directories = image.brokers[broker].directories
     return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY

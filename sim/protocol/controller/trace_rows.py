@@ -1,4 +1,4 @@
-"""Trace rows of committed metadata records: partitions' and brokers' new states."""
+"""Trace rows of committed metadata records: new states of partitions and brokers."""
 
 from sim.ids import NodeId, TopicPartition
 from sim.protocol.metadata.image import MetadataImage
@@ -18,7 +18,7 @@ from sim.trace.rows.cluster import BrokerStates, PartitionChanges, TopicDeletion
 
 
 def rows_of(controller: NodeId, record: MetadataRecord, image: MetadataImage) -> tuple[Emit, ...]:
-    """What the record changed, given the image after it; empty for records without a trace row."""
+    """Rows of a record, given the image after it; empty for records without a trace row."""
     match record:
         case PartitionRecord() | PartitionChangeRecord():
             return (_partition_row(controller, record, image),)
@@ -43,7 +43,7 @@ def rows_of(controller: NodeId, record: MetadataRecord, image: MetadataImage) ->
 def deletion_of(
     controller: NodeId, record: MetadataRecord, image: MetadataImage
 ) -> tuple[Emit, ...]:
-    """The end of a topic, given the image before it; empty for every other record."""
+    """Rows of a topic's deletion, given the image before it; empty for every other record."""
     if not isinstance(record, RemoveTopicRecord):
         return ()
     name = image.topic_names[record.topic_id]
@@ -59,7 +59,7 @@ def _partition_row(
 ) -> Emit:
     topic = image.topic_names[record.topic_id]
     registration = image.partitions[TopicPartition(topic, record.partition)]
-    # An unclean election always says so by the recovery state, unless it was already that.
+    # An unclean election sets the recovery state, unless it was already set.
     unclean = (
         isinstance(record, PartitionChangeRecord)
         and record.leader is not None

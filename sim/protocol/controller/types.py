@@ -1,4 +1,4 @@
-"""Words of the controller: settings, decisions, and its own events and effects.
+"""Types of the controller: settings, decisions, its events and effects.
 
 Source: ``org.apache.kafka.controller.{QuorumController,ControllerResult}`` (4.1).
 """
@@ -58,7 +58,7 @@ from sim.trace.emit import Emit
 from sim.units import MS, SECOND, Micros
 
 METADATA_VERSION = 25
-"""4.0-IV3: every 4.x broker can start on it, and it knows eligible leader replicas."""
+"""4.0-IV3: every 4.x broker can start on it, and it has eligible leader replicas."""
 
 ADMIN_REQUESTS: tuple[type[Request], ...] = (
     CreateTopicsRequest,
@@ -70,7 +70,7 @@ ADMIN_REQUESTS: tuple[type[Request], ...] = (
     ElectLeadersRequest,
     DecommissionBrokerRequest,
 )
-"""What an administrator may ask of the active controller."""
+"""Requests of an administrator to the active controller."""
 
 CONTROLLER_REQUESTS: tuple[type[Request], ...] = (
     BrokerRegistrationRequest,
@@ -81,7 +81,7 @@ CONTROLLER_REQUESTS: tuple[type[Request], ...] = (
     RaftLeadersRequest,
     *ADMIN_REQUESTS,
 )
-"""What the active controller answers."""
+"""Requests that the active controller answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +101,11 @@ class ControllerConfig:
     elr: bool = True
     """``eligible.leader.replicas.version`` 1, as in new 4.1 clusters (KIP-966)."""
     checks_eligibility: bool = True
-    """Whether fenced brokers and those that shut down may neither join an ISR nor lead (KIP-841).
+    """True if fenced brokers and those that shut down may neither join an ISR nor lead (KIP-841).
 
     Before it the metadata did not say which brokers shut down."""
     rack_aware: bool = True
-    """Whether new replicas are spread over racks (KIP-36)."""
+    """True if new replicas are spread over racks (KIP-36)."""
     transaction_version: int = 2
     """``transaction.version``: 2 with epoch bumps (KIP-890), as in new clusters since 4.0, or 0."""
     cluster_configs: tuple[tuple[str, str], ...] = ()
@@ -115,15 +115,15 @@ class ControllerConfig:
     elections_max: int = 1_000
     """Elections of one periodic sweep; a constant in Kafka."""
     raft: bool = False
-    """Whether each partition's replicas are a Raft group, which elects its leader itself."""
+    """True if each partition's replicas are a Raft group, which elects its leader."""
     mutation_quotas: MutationQuotaConfig | None = None
-    """``None``: there never are any quotas of changes."""
+    """``None``: the scenario has no mutation quotas."""
     balancer: BalancerConfig = field(default_factory=BalancerConfig)
-    """Of Raft groups: when replicas move by themselves."""
+    """Of Raft groups: settings of the balancer."""
 
     @property
     def features(self) -> dict[str, int]:
-        """Levels of the features that a new cluster has."""
+        """Feature levels of a new cluster."""
         levels = {"metadata.version": METADATA_VERSION, "group.version": 1}
         if self.elr:
             levels["eligible.leader.replicas.version"] = 1
@@ -133,13 +133,13 @@ class ControllerConfig:
 
     @property
     def fence_interval_us(self) -> Micros:
-        """How often stale sessions are looked for: an eighth of the session, at least 1 ms."""
+        """Interval of the check for stale sessions: an eighth of the session, at least 1 ms."""
         return max(MS, self.session_timeout_us // 8)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What an operation would write, and what it answers once that is committed."""
+    """Records of an operation, and its response once they are committed."""
 
     records: tuple[MetadataRecord, ...]
     response: Response | None = None
@@ -157,11 +157,11 @@ class HeartbeatArrived:
 
 
 @dataclass(frozen=True, slots=True)
-class CommittedFacts:
+class CommittedRows:
     """Trace rows of a committed record.
 
-    Every controller makes them for every committed record, in the order of the log; the host writes
-    them for the first controller that does, which is the active one, so each fact is written once.
+    Every controller makes them for every committed record, in the order of the log; the process
+    writes those of the first controller that does, the active one, so each row is written once.
     """
 
     offset: Offset
@@ -180,14 +180,14 @@ ControllerEvent = (
     | VotersProposed
     | HeartbeatArrived
 )
-"""What happens to a controller machine; the quorum's effects are its events."""
+"""Events of a controller; they include the quorum's effects."""
 
-ControllerEffect = fx.Effect | AppendMetadata | CommittedFacts
-"""What a controller machine may ask of its host."""
+ControllerEffect = fx.Effect | AppendMetadata | CommittedRows
+"""Effects of a controller."""
 
 
 def refusal(request: Request, error: ErrorCode) -> Response:
-    """The answer that says the error and nothing else, such as NOT_CONTROLLER."""
+    """Response of that type with only an error, such as NOT_CONTROLLER."""
     match request:
         case BrokerRegistrationRequest():
             return BrokerRegistrationResponse(error)

@@ -1,1 +1,1 @@
-"""coordinator."""
+"""Coordinators of groups, share groups and transactions, on their internal topics."""

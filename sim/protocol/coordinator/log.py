@@ -1,8 +1,8 @@
-"""What a coordinator and its broker say to each other about the coordinator's log partitions.
+"""Events and effects between a coordinator and its broker about its log partitions.
 
 A coordinator (of groups, of transactions) keeps its state in an internal topic. It serves the
-partitions that its broker leads: read whole when leadership comes, appended to with acks=all.
-Records are of the kind that the topic holds; their bytes are the business of the node.
+partitions that its broker leads: loaded as a whole when leadership begins, appended to with
+acks=all. Records are those of the topic; ``sim.records`` encodes them.
 
 Source: ``CoordinatorRuntime``, ``TransactionStateManager``.
 """
@@ -18,23 +18,23 @@ from sim.units import Micros
 
 @dataclass(frozen=True, slots=True)
 class PartitionLoading:
-    """This broker leads a partition of the coordinator's topic, and reads it: not ready yet."""
+    """This broker leads a partition of the coordinator's topic, and loads it: not ready yet."""
 
     partition: int
     epoch: LeaderEpoch
     takes_over: bool = False
-    """Whether this broker did not lead it before."""
+    """True if this broker did not lead it before."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionElected:
-    """The partition is read; ``records`` are all of it, in log order."""
+    """The partition is loaded; ``records`` are all of it, in log order."""
 
     partition: int
     epoch: LeaderEpoch
     records: tuple[Any, ...]
     is_whole: bool = True
-    """Whether all could be read; if not, ``records`` end with the last batch before the damage."""
+    """True if all could be read; if not, ``records`` end with the last batch before the damage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class PartitionResigned:
 
 @dataclass(frozen=True, slots=True)
 class InTransaction:
-    """The transaction to which records belong; its coordinator must know of the partition."""
+    """Transaction of records; its coordinator must know of the partition."""
 
     transactional_id: str
     producer_id: ProducerId
@@ -55,7 +55,7 @@ class InTransaction:
 
 @dataclass(frozen=True, slots=True)
 class VerifyTransaction:
-    """Effect: ask the transaction's coordinator whether records of it may go to the partition.
+    """Effect: verifies at the transaction's coordinator that records of it may be appended.
 
     Answered by exactly one :class:`TransactionVerified`, at once if the transaction is known there.
     """
@@ -67,7 +67,7 @@ class VerifyTransaction:
 
 @dataclass(frozen=True, slots=True)
 class TransactionVerified:
-    """The outcome of :class:`VerifyTransaction`; ``guard`` is what records are appended with."""
+    """Outcome of :class:`VerifyTransaction`; ``guard``: verification guard of the append."""
 
     token: int
     error: ErrorCode
@@ -76,11 +76,11 @@ class TransactionVerified:
 
 @dataclass(frozen=True, slots=True)
 class AppendRecords:
-    """Effect: append the records as one batch to that partition of the topic.
+    """Effect: appends the records as one batch to that partition of the topic.
 
     Answered by :class:`RecordsAppended`, with REQUEST_TIMED_OUT after ``timeout_us``. Batches of
-    one partition are appended in the order given. Those of a transaction bring the guard that its
-    verification gave.
+    one partition are appended in the order given. Those of a transaction have their verification
+    guard.
     """
 
     partition: int
@@ -90,16 +90,16 @@ class AppendRecords:
     transaction: InTransaction | None = None
     guard: int = NO_GUARD
     follows_watermark: bool = False
-    """Written whatever is in sync, and told again when it is committed after its time; otherwise
-    acks=all."""
+    """True if it is appended whatever is in sync, and reported again when it is committed after its
+    timeout; otherwise acks=all."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordsAppended:
-    """The outcome of :class:`AppendRecords`: NONE when the high watermark has passed it.
+    """Outcome of :class:`AppendRecords`: NONE when the high watermark has passed it.
 
-    REQUEST_TIMED_OUT means that it was appended and may yet be committed; any other error, that
-    it counts as not written. Who follows the high watermark is told the end after that, too.
+    REQUEST_TIMED_OUT means that it was appended and may yet be committed; any other error, that it
+    counts as not written. With ``follows_watermark`` the final outcome follows.
     """
 
     token: int
@@ -107,7 +107,7 @@ class RecordsAppended:
 
 
 def error_for_client(error: ErrorCode) -> ErrorCode:
-    """What a client of a coordinator is told of a failed write.
+    """Error for a coordinator's client after a failed write.
 
     Source: ``GroupMetadataManager.appendGroupMetadataErrorToResponseError``,
     ``TransactionStateManager.appendTransactionToLog``.

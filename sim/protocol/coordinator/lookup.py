@@ -1,4 +1,4 @@
-"""Which broker coordinates a group or a transactional id."""
+"""FindCoordinator: the broker that coordinates a group or a transactional id."""
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, OFFSETS_TOPIC, TopicPartition
@@ -10,7 +10,7 @@ from sim.protocol.metadata.image import MetadataImage
 def find_coordinator(
     image: MetadataImage, key: str, topic: str = OFFSETS_TOPIC
 ) -> FindCoordinatorResponse:
-    """The broker that leads the partition which keeps the key, as this image knows it.
+    """Leader of the key's partition in this image.
 
     Args:
         image: The broker's.

@@ -1,4 +1,4 @@
-"""Which partitions of its topic a coordinator serves, is reading, or has given up.
+"""Partitions of a coordinator's topic: loaded, loading, or resigned.
 
 Source: ``CoordinatorRuntime.CoordinatorState``.
 """
@@ -15,14 +15,14 @@ class CoordinatorPartitions:
         self._loading: dict[int, LeaderEpoch] = {}
         self._active: dict[int, LeaderEpoch] = {}
         self._given_up: dict[int, LeaderEpoch] = {}
-        """Epoch of the last leadership that ended: what is read for it comes too late."""
+        """Epoch of the last leadership that ended: loads of it are ignored."""
 
     def active(self) -> tuple[int, ...]:
         """Partitions that are loaded, sorted."""
         return tuple(sorted(self._active))
 
     def error(self, partition: int) -> ErrorCode:
-        """What a request about the partition is told; NONE if it is served."""
+        """Error for a request about the partition; NONE if it is served."""
         if partition in self._loading:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NONE if partition in self._active else ErrorCode.NOT_COORDINATOR
@@ -37,7 +37,7 @@ class CoordinatorPartitions:
         known[partition] = max(epoch, known.get(partition, epoch))
 
     def elect(self, event: PartitionElected) -> bool:
-        """The partition is read; whether it is to be served from now on, by what was read."""
+        """The partition is loaded; true if it is to be served with the loaded records."""
         partition, epoch = event.partition, event.epoch
         if epoch < self._loading.get(partition, epoch):
             return False  # read for an earlier leadership; the later one reads again
@@ -46,13 +46,13 @@ class CoordinatorPartitions:
         if partition in self._active:
             if partition not in self._loading:
                 self._active[partition] = max(epoch, self._active[partition])
-            return False  # memory is ahead of what was read
+            return False  # memory is ahead of the loaded records
         self._loading.pop(partition, None)
         self._active[partition] = epoch
         return True
 
     def fail(self, event: PartitionElected) -> None:
-        """The partition cannot be read: it is not served before this broker leads it again.
+        """The partition cannot be loaded: it is not served before this broker leads it again.
 
         Source: ``CoordinatorRuntime.CoordinatorState.FAILED``.
         """
@@ -61,7 +61,7 @@ class CoordinatorPartitions:
             self.resign(partition)
 
     def resign(self, partition: int) -> bool:
-        """The partition is led elsewhere; whether it was served here."""
+        """The partition has another leader; true if it was served here."""
         loading, active = self._loading.pop(partition, -1), self._active.pop(partition, -1)
         self._given_up[partition] = max(loading, active, self._given_up.get(partition, -1))
         return active >= 0

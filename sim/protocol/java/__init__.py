@@ -1,1 +1,1 @@
-"""java."""
+"""Java's hash codes, and the iteration order of its hash tables."""

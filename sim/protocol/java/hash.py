@@ -1,8 +1,8 @@
-"""Hash codes of Java, and a set that gives out first what a set of Java would.
+"""Java's hash codes, and a set with the iteration order of Java's ``HashSet``.
 
-A table has 16 places or more, doubles when it is three quarters full, and goes through its places
-in order; what shares a place comes in the order in which it came. Left out: places with more than
-eight things, which Java turns into trees.
+A table has 16 buckets or more, doubles when it is three quarters full, and is iterated bucket by
+bucket, in the order of insertion within one. Left out: buckets with more than eight entries, which
+Java turns into trees.
 
 Source: ``java.util.HashMap``, ``String.hashCode``, ``org.apache.kafka.common.TopicPartition``.
 """
@@ -27,7 +27,7 @@ def java_partition_hash(partition: TopicPartition) -> int:
 
 
 class JavaPartitionSet:
-    """A ``HashSet`` of partitions, which never has fewer places than it once had."""
+    """A ``HashSet`` of partitions, whose table never shrinks."""
 
     def __init__(self) -> None:
         self._held: dict[TopicPartition, int] = {}
@@ -37,17 +37,17 @@ class JavaPartitionSet:
         return len(self._held)
 
     def add(self, partition: TopicPartition) -> None:
-        """Hold it too."""
+        """Adds a partition."""
         self._held[partition] = java_partition_hash(partition)
         if len(self._held) > self._places * 3 // 4:
             self._places *= 2
 
     def remove(self, partition: TopicPartition) -> None:
-        """Hold it no longer."""
+        """Removes a partition."""
         del self._held[partition]
 
     def first(self) -> TopicPartition:
-        """What its iterator gives first.
+        """First element of its iterator.
 
         Raises:
             ValueError: If it is empty.

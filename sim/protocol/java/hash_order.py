@@ -1,9 +1,9 @@
-"""The order in which Java's hash tables give their keys back.
+"""Iteration order of Java's hash tables.
 
-Kafka's server-side assignors walk over ``HashMap`` and ``HashSet``, so who gets which partition
-follows from hash codes. Simplified: a table begins with 16 buckets and doubles above three
-quarters full, and keys of one bucket stay as they were put in (``computeIfAbsent`` puts a key
-first, and from eight on Java makes the bucket a tree).
+Kafka's server-side assignors iterate over ``HashMap`` and ``HashSet``, so assignments follow from
+hash codes. Simplified: a table begins with 16 buckets and doubles above three quarters full, and
+keys of one bucket stay in the order of insertion (``computeIfAbsent`` puts a key first, and from
+eight on Java makes the bucket a tree).
 
 Source: ``java.util.HashMap``, ``String.hashCode``, ``org.apache.kafka.common.Uuid.hashCode``.
 """
@@ -21,7 +21,7 @@ _WORD = 0xFFFF_FFFF
 
 
 def hash_order(keys: Iterable[_Key], hash_code: Callable[[_Key], int]) -> list[_Key]:
-    """The keys of a table, given in the order in which they were put in.
+    """Keys in a table's iteration order, given in the order of insertion.
 
     Args:
         keys: Each once.
@@ -57,7 +57,7 @@ def uuid_words(text: str) -> tuple[int, int]:
 
 
 def uuid_hash(text: str) -> int:
-    """``Uuid.hashCode``, of what Kafka prints of it."""
+    """``Uuid.hashCode``, of its printed form."""
     high, low = uuid_words(text)
     both = (high ^ low) & 0xFFFF_FFFF_FFFF_FFFF
     return both >> 32 ^ both & _WORD

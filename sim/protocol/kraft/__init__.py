@@ -1,1 +1,1 @@
-"""kraft."""
+"""The metadata quorum (``KafkaRaftClient``): elections, replication by fetch, snapshots, voters."""

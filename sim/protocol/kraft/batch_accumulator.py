@@ -1,10 +1,10 @@
-"""What the active controller has appended and its quorum's leader has not written yet.
+"""Batches that the active controller has appended and the quorum's leader has not written yet.
 
-A batch waits for others: it is written, replicated and committed once the linger has passed since
-the first append into an empty accumulator, or when it is full. Control records do not wait, and
-take along what waits.
+A batch waits for more records: it is written, replicated and committed once the linger has passed
+since the first append into an empty accumulator, or when it is full. Control records do not wait,
+and flush the batches that do.
 
-Left out: the memory pool, and its bound of ten batches that are full.
+Left out: the memory pool, and its bound of ten full batches.
 
 Source: ``org.apache.kafka.raft.internals.BatchAccumulator`` (3.9, 4.1); KIP-595.
 """
@@ -17,24 +17,24 @@ from sim.units import NEVER, Bytes, Micros
 
 @dataclass(slots=True)
 class WaitingBatch:
-    """Records that will be one batch."""
+    """Records of a future batch."""
 
     created_us: Micros
-    """When the first of them was appended: the batch's timestamp."""
+    """Time of the first append: the batch's timestamp."""
     records: list[MetadataRecord] = field(default_factory=list)
     size_bytes: Bytes = 0
 
 
 @dataclass(slots=True)
 class BatchAccumulator:
-    """The accumulator of one leadership, and ends with it."""
+    """Accumulator of one leadership."""
 
     linger_us: Micros
-    """``controller.quorum.append.linger.ms``; 0: nothing waits."""
+    """``controller.quorum.append.linger.ms``; 0: no linger."""
     batch_bytes_max: Bytes
     batches: list[WaitingBatch] = field(default_factory=list)
     due_at: Micros = NEVER
-    """When everything in it is to be written."""
+    """Time at which everything in it is written."""
 
     @property
     def record_count(self) -> int:
@@ -42,7 +42,7 @@ class BatchAccumulator:
         return sum(len(batch.records) for batch in self.batches)
 
     def append(self, records: tuple[MetadataRecord, ...], size_bytes: Bytes, now: Micros) -> None:
-        """Take in records that belong into one batch; a batch that they would overfill is due."""
+        """Appends records of one batch; if they would overfill an open one, that one is due."""
         if not self.batches:
             self.batches.append(WaitingBatch(now))
             self.due_at = now + self.linger_us
@@ -55,7 +55,7 @@ class BatchAccumulator:
         last.size_bytes += size_bytes
 
     def drain(self) -> list[WaitingBatch]:
-        """Everything that waits, in its order; the accumulator is empty afterwards."""
+        """Returns all batches in order, and empties the accumulator."""
         batches, self.batches = self.batches, []
         self.due_at = NEVER
         return batches

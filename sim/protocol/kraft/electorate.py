@@ -1,4 +1,4 @@
-"""Who votes, as one member of the quorum sees it: given once, or read from its log (KIP-853).
+"""Voters of the quorum at one member: static, or read from its log (KIP-853).
 
 Source: ``org.apache.kafka.raft.internals.KRaftControlRecordStateMachine`` (4.1).
 """
@@ -10,7 +10,7 @@ from sim.protocol.metadata.records import Voter
 
 
 class Electorate:
-    """The part of a member that follows the set of voters."""
+    """The part of a member that follows the voter set."""
 
     def __init__(
         self,
@@ -25,20 +25,20 @@ class Electorate:
         self.is_voter = node in voters
         self.directory = "" if dynamic is None else dynamic.directory
         self.history: VoterHistory | None = None if dynamic is None else VoterHistory()
-        """Who votes and voted; ``None`` in a static quorum."""
+        """Voter sets by offset; ``None`` in a static quorum."""
         self._always_flushes = dynamic is not None and dynamic.always_flushes
         self._directories: dict[NodeId, str] = {}
         self._others = tuple(v for v in voters if v != node)
-        asked = self._others if dynamic is None else dynamic.bootstrap
-        self._contacts = tuple(v for v in asked if v != node)
-        """Who is asked for the leader."""
+        contacts = self._others if dynamic is None else dynamic.bootstrap
+        self._contacts = tuple(v for v in contacts if v != node)
+        """Nodes that may know the leader."""
 
     def voters_at(self, end: Offset) -> tuple[Voter, ...]:
-        """Who votes in a dynamic quorum as the log below an offset says; nobody in a static one."""
+        """Voters of a dynamic quorum in the log below an offset; none in a static one."""
         return () if self.history is None else self.history.at(end)
 
     def _votes(self, node: NodeId, directory: str) -> bool:
-        """Whether that process's disk has a vote, and not only its id."""
+        """True if that process's disk is a voter, not only its id."""
         if self.history is None:
             return node in self.voters
         return self._directories.get(node) == directory
@@ -47,7 +47,7 @@ class Electorate:
         return self._directories.get(voter, "")
 
     def _read_voters(self) -> None:
-        """Find who votes in what was loaded: the newest snapshot, and the log behind it."""
+        """Reads the voters from the newest snapshot and the log after it."""
         if self.history is None:
             return
         log = self.log
@@ -64,20 +64,20 @@ class Electorate:
             return
         log = self.log
         if self.history.read(log.records_between(base, log.log_end_offset)):
-            self._take_voters()
+            self._update_voters()
 
     def _log_was_cut(self, end: Offset) -> None:
         if self.history is not None and self.history.cut(end):
-            self._take_voters()
+            self._update_voters()
 
-    def _log_began_anew(self, snapshot: SnapshotId) -> None:
-        """The log starts at a snapshot that was fetched."""
+    def _log_restarted(self, snapshot: SnapshotId) -> None:
+        """The log was restarted at a fetched snapshot."""
         if self.history is not None:
             self.history.begin_with(snapshot.offset, self.log.snapshot_voters(snapshot))
-            self._take_voters()
+            self._update_voters()
 
-    def _take_voters(self) -> None:
-        """Another set is in force, from this instant on."""
+    def _update_voters(self) -> None:
+        """Puts the latest voter set in force."""
         assert self.history is not None
         voters = self.history.latest
         former = tuple(Voter(node, self._directories[node]) for node in self.voters)
@@ -93,5 +93,5 @@ class Electorate:
         self.is_voter = self._votes(self.node, self.directory)
 
     def _voters_changed(self, former: tuple[Voter, ...], *, was_voter: bool) -> None:
-        """What that means for the role; a member says it."""
+        """Hook of members: changes the role if required."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
-"""What the quorum machine needs of its log: the metadata partition as records and as batches.
+"""Port of the quorum's log: the metadata partition as records and as batches.
 
 Two logs satisfy :class:`MetadataLog`: a list of batches in the tests, for speed and search, and
-``sim.nodes.storage.metadata_log.FileMetadataLog``, which keeps real bytes.
+``sim.nodes.storage.metadata_log.FileMetadataLog``, with real bytes.
 
 Source: ``org.apache.kafka.raft.ReplicatedLog``.
 """
@@ -16,7 +16,7 @@ from sim.units import Bytes
 
 
 class LoggedRecord(NamedTuple):
-    """A record with the place it has in the log."""
+    """A record with its offset and epoch."""
 
     offset: Offset
     epoch: LeaderEpoch
@@ -32,19 +32,19 @@ class SnapshotPart(NamedTuple):
 
 
 class MetadataLog(Protocol):
-    """One member's metadata log: synchronous; time is paid for outside."""
+    """One member's metadata log: synchronous; its time is paid by the process."""
 
     @property
     def log_start_offset(self) -> Offset:
-        """First offset it has; above 0 only if a snapshot holds what lay below."""
+        """First offset in it; above 0 only if a snapshot holds the state below."""
 
     @property
     def log_end_offset(self) -> Offset:
-        """Offset the next record will get."""
+        """Log end offset: that of the next record."""
 
     @property
     def latest_epoch(self) -> LeaderEpoch:
-        """Epoch of the last batch, or of the snapshot an empty log starts at; else 0.
+        """Epoch of the last batch, or of the snapshot that an empty log starts at; else 0.
 
         Source: ``KafkaRaftLog.lastFetchedEpoch``.
         """
@@ -52,7 +52,7 @@ class MetadataLog(Protocol):
     def append_records(
         self, records: Sequence[MetadataRecord], epoch: LeaderEpoch, now_ms: int
     ) -> Offset:
-        """Write one batch as leader of the epoch.
+        """Writes one batch as leader of the epoch.
 
         Returns:
             The log end offset after it.
@@ -62,7 +62,7 @@ class MetadataLog(Protocol):
         """Bytes that the records take in a batch."""
 
     def append_batches(self, batches: Sequence[Batch]) -> None:
-        """Write a leader's batches as they are.
+        """Writes a leader's batches as they are.
 
         Raises:
             AssertionError: If the first does not start at the log end offset.
@@ -78,10 +78,10 @@ class MetadataLog(Protocol):
         """Bytes of the batches in [start, end)."""
 
     def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
-        """Largest epoch not above the one asked and where it ends; (-1, -1) if there is none."""
+        """Largest epoch not above the given one, and its end; (-1, -1) if there is none."""
 
     def truncate_to(self, offset: Offset) -> None:
-        """Drop everything at and above the offset."""
+        """Drops everything at and above the offset."""
 
     @property
     def earliest_snapshot(self) -> SnapshotId | None:
@@ -92,10 +92,10 @@ class MetadataLog(Protocol):
         """The newest snapshot."""
 
     def snapshot_records(self, snapshot: SnapshotId) -> tuple[MetadataRecord, ...]:
-        """The state that a snapshot holds, as records; its control records are left out."""
+        """State in a snapshot, as records; without control records."""
 
     def snapshot_voters(self, snapshot: SnapshotId) -> tuple[Voter, ...]:
-        """Who votes in a dynamic quorum, as a snapshot's control records say; else nobody."""
+        """Voters in a snapshot of a dynamic quorum; none in a static one."""
 
     def snapshot_part(
         self, snapshot: SnapshotId, position: Bytes, max_bytes: Bytes
@@ -103,11 +103,11 @@ class MetadataLog(Protocol):
         """A slice of a snapshot's file; ``None`` if the snapshot is not kept (any more)."""
 
     def install_snapshot(self, snapshot: SnapshotId, data: bytes) -> bool:
-        """Keep a snapshot that the leader sent; a log that ends below it starts anew at it.
+        """Keeps a snapshot fetched from the leader; a log that ends below is restarted at it.
 
         Returns:
-            Whether the log started anew.
+            True if the log was restarted.
         """
 
     def clean(self, now_ms: int) -> None:
-        """Drop old snapshots, and the log below the oldest one that is kept."""
+        """Deletes old snapshots, and the log below the oldest one that is kept."""

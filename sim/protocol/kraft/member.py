@@ -1,6 +1,6 @@
-"""A member of the metadata quorum: its roles, and the moves between them.
+"""A member of the metadata quorum: its roles, and the transitions between them.
 
-The moves are written where they happen; what triggers them is in :mod:`sim.protocol.kraft.raft`.
+Transitions are here; their triggers are in :mod:`sim.protocol.kraft.raft`.
 
     unattached   -> prospective  election timeout (voters)
                  -> follower     learns the leader of its epoch or of a later one
@@ -9,16 +9,17 @@ The moves are written where they happen; what triggers them is in :mod:`sim.prot
                  -> follower, unattached   the pre-vote is lost or takes too long
     candidate    -> leader       a majority grants the vote
                  -> prospective  election timeout
-    leader       -> resigned     no fetches from a majority, or asked to resign
+    leader       -> resigned     no fetches from a majority, or on request
     resigned     -> unattached   election timeout, in the next epoch
     any          -> unattached, follower   learns of a later epoch
 
-What is durable stands before the messages that depend on it: :class:`PersistQuorumState` and
-``Flush`` come first in the list of effects, and the host handles no other event meanwhile.
+Durable state precedes the messages that depend on it: :class:`PersistQuorumState` and ``Flush``
+come first in the list of effects, and the process handles no other event meanwhile.
 
-In a static quorum the voters are given; in a dynamic one (KIP-853) they are those of the log, and
-a voter is an id together with the directory that holds its vote. Changing them is
-:mod:`sim.protocol.kraft.voter_changes`'s, snapshots are :mod:`sim.protocol.kraft.snapshots`'s.
+In a static quorum the voters are given; in a dynamic one (KIP-853) they are those of the log, and a
+voter is an id together with the directory that holds its vote.
+:mod:`sim.protocol.kraft.voter_changes` changes them, :mod:`sim.protocol.kraft.snapshots` has the
+snapshots.
 
 Source: KIP-595, KIP-853, KIP-996; ``org.apache.kafka.raft.{QuorumState,KafkaRaftClient}`` (4.1).
 """
@@ -84,15 +85,15 @@ class QuorumMember(Electorate):
         state: QuorumState = _FRESH,
         dynamic: DynamicMember | None = None,
     ) -> None:
-        """Make a member that has not started.
+        """Creates a member that has not started.
 
         Args:
             node: ``node.id``.
-            voters: Of a static quorum; nobody in a dynamic one.
-            log: What was loaded.
+            voters: Of a static quorum; none in a dynamic one.
+            log: The loaded log.
             unit: Draws the jitter of election timeouts, uniform in [0, 1).
             config: Timers and sizes.
-            state: What the vote file says.
+            state: State in the ``quorum-state`` file.
             dynamic: ``None``: the quorum is static.
         """
         super().__init__(node, voters, log, dynamic)
@@ -103,7 +104,7 @@ class QuorumMember(Electorate):
         self.voted_for: NodeId = NOBODY
         self.voted_directory = ""
         self.high_watermark: Offset = 0
-        """Records below it were told as :class:`Committed` by this process."""
+        """End of the records that this process has emitted as :class:`Committed`."""
         self._unit = unit
         self._durable = state
         self._now: Micros = 0
@@ -118,12 +119,12 @@ class QuorumMember(Electorate):
         self._correlation = 0
         self._turn = 0
 
-    # -- moves ------------------------------------------------------------------------------------
+    # -- transitions -------------------------------------------------------------------------------
 
     def _become(self, role: Role, epoch: LeaderEpoch, leader: NodeId, voted_for: NodeId) -> None:
-        """Take a role; forget what belonged to the one before."""
+        """Takes a role; drops the state of the one before."""
         former = self._leadership
-        told = (self.epoch, self.leader)
+        known = (self.epoch, self.leader)
         if (epoch, voted_for) != (self.epoch, self.voted_for):
             self.voted_directory = self.directory if voted_for == self.node else ""
         self.role, self.epoch, self.leader, self.voted_for = role, epoch, leader, voted_for
@@ -136,7 +137,7 @@ class QuorumMember(Electorate):
         if role is not Role.RESIGNED:
             self._persist()
         self._emit()
-        if told != (epoch, leader) or former is not None:
+        if known != (epoch, leader) or former is not None:
             self._out.append(LeadershipChanged(epoch, leader, is_leader=False))
         if former is not None:
             for fetch in former.parked:
@@ -162,11 +163,11 @@ class QuorumMember(Electorate):
 
     def _become_prospective(self) -> None:
         self._become(Role.PROSPECTIVE, self.epoch, self.leader, self.voted_for)
-        self._campaign(pre_vote=True)
+        self._send_vote_requests(pre_vote=True)
 
     def _become_candidate(self) -> None:
         self._become(Role.CANDIDATE, self.epoch + 1, NO_LEADER, self.node)
-        self._campaign(pre_vote=False)
+        self._send_vote_requests(pre_vote=False)
 
     def _become_leader(self, granting: tuple[NodeId, ...]) -> None:
         self._become(Role.LEADER, self.epoch, self.node, self.voted_for)
@@ -183,12 +184,12 @@ class QuorumMember(Electorate):
         alone = len(self.voters) == 1
         checked = self.config.checks_quorum and not alone
         self._move_deadline(self._now + self.config.check_quorum_us if checked else NEVER)
-        self._introduce()
+        self._send_begin_quorum_epochs()
         self._advance_high_watermark()
         self._out.append(Flush(METADATA_PARTITION))
 
     def _first_records(self) -> tuple[MetadataRecord, ...]:
-        """What an epoch begins with; a new cluster's first one also with its voters.
+        """First records of an epoch; a new cluster's first epoch also has its voters.
 
         Source: ``LeaderState.appendLeaderChangeMessageAndBootstrapRecords``.
         """
@@ -205,15 +206,15 @@ class QuorumMember(Electorate):
         for voter in self._others:
             self._send(voter, EndQuorumEpochRequest(self.node, self.epoch, successors))
 
-    def _end_prospect(self) -> None:
-        """The pre-vote brought nothing: back to the known leader, or wait."""
+    def _end_pre_vote(self) -> None:
+        """Ends a failed pre-vote: back to the known leader, or unattached."""
         if self.leader != NO_LEADER:
             self._become_follower(self.epoch, self.leader)
         else:
             self._become_unattached(self.epoch, self.voted_for)
 
-    def _follow_news(self, leader: NodeId, epoch: LeaderEpoch) -> None:
-        """Another member spoke of this leader (or of none) in this epoch.
+    def _maybe_transition(self, leader: NodeId, epoch: LeaderEpoch) -> None:
+        """Follows the leader (or none) of an epoch that another member has sent.
 
         Source: ``KafkaRaftClient.maybeTransition``.
         """
@@ -227,8 +228,8 @@ class QuorumMember(Electorate):
         elif epoch == self.epoch and leader != NO_LEADER and self.leader == NO_LEADER:
             self._become_follower(epoch, leader)
 
-    def _is_settled(self, error: ErrorCode, leader: NodeId, epoch: LeaderEpoch) -> bool:
-        """What every answer may tell: another epoch, another leader. True if that was all.
+    def _handle_common_response(self, error: ErrorCode, leader: NodeId, epoch: LeaderEpoch) -> bool:
+        """Handles epoch and leader of a response. True if it needs no further handling.
 
         Source: ``KafkaRaftClient.maybeHandleCommonResponse``.
         """
@@ -238,7 +239,7 @@ class QuorumMember(Electorate):
             ErrorCode.FENCED_LEADER_EPOCH,
             ErrorCode.NOT_LEADER_OR_FOLLOWER,
         }:
-            self._follow_news(leader, epoch)
+            self._maybe_transition(leader, epoch)
             return True
         if leader not in {NO_LEADER, self.node} and self.leader == NO_LEADER:
             self._become_follower(epoch, leader)
@@ -247,12 +248,12 @@ class QuorumMember(Electorate):
 
     # -- elections --------------------------------------------------------------------------------
 
-    def _campaign(self, *, pre_vote: bool) -> None:
+    def _send_vote_requests(self, *, pre_vote: bool) -> None:
         election = self._election = Election(self.voters)
         election.record(self.node, granted=True)
         self._move_deadline(self._election_timeout())
         for voter in self._others:
-            self._ask_vote(voter, pre_vote=pre_vote)
+            self._send_vote_request(voter, pre_vote=pre_vote)
         self._settle_election()
 
     def _settle_election(self) -> None:
@@ -263,12 +264,13 @@ class QuorumMember(Electorate):
             if election.won:
                 self._become_candidate()
             elif election.lost:
-                self._end_prospect()
+                self._end_pre_vote()
         elif self.role is Role.CANDIDATE and election.won:
             self._become_leader(tuple(election.granted))
-        # A lost candidate waits for the rest of its timeout: others may stand meanwhile.
+        # A lost candidate waits for the rest of its timeout: others may become candidates
+        # meanwhile.
 
-    def _ask_vote(self, voter: NodeId, *, pre_vote: bool) -> None:
+    def _send_vote_request(self, voter: NodeId, *, pre_vote: bool) -> None:
         log = self.log
         request = VoteRequest(
             self.node,
@@ -281,13 +283,13 @@ class QuorumMember(Electorate):
         )
         self._send(voter, request)
 
-    def _introduce(self) -> None:
+    def _send_begin_quorum_epochs(self) -> None:
         assert self._leadership is not None
-        unaware = self._leadership.unaware()
-        for voter in unaware:
+        non_acknowledging = self._leadership.non_acknowledging()
+        for voter in non_acknowledging:
             directory = self._directory_of(voter)
             self._send(voter, BeginQuorumEpochRequest(self.node, self.epoch, directory))
-        if unaware:
+        if non_acknowledging:
             self._out.append(SetTimer("begin", self._now + self.config.begin_quorum_us))
 
     def _voters_changed(self, former: tuple[Voter, ...], *, was_voter: bool) -> None:
@@ -295,12 +297,12 @@ class QuorumMember(Electorate):
         if leadership is not None:
             alone = len(former) == 1
             assert self.history is not None
-            leadership.take_voters(former, self.history.latest)
+            leadership.update_voters(former, self.history.latest)
             if len(self.voters) == 1:
                 self._move_deadline(NEVER)
             elif alone and self.config.checks_quorum:
                 self._move_deadline(self._now + self.config.check_quorum_us)
-            self._introduce()
+            self._send_begin_quorum_epochs()
         elif self.is_voter is not was_voter:
             self._deadline = NEVER
             self._out.append(CancelTimer("role"))
@@ -335,7 +337,7 @@ class QuorumMember(Electorate):
         self._answer_parked()
 
     def _commit(self, end: Offset) -> None:
-        """The log below the offset is known to be committed: tell what was not told yet."""
+        """Emits records below the offset that were not emitted as committed yet."""
         if self.high_watermark == 0 or self.high_watermark < self.log.log_start_offset:
             self._load_snapshot(end)
         base = self.high_watermark
@@ -346,7 +348,7 @@ class QuorumMember(Electorate):
             self._out.append(Committed(base, end, log.records_between(base, end), size))
 
     def _load_snapshot(self, end: Offset) -> None:
-        """Begin with the newest snapshot, if there is one; ``end`` -1: nothing is known yet.
+        """Begins with the newest snapshot, if there is one; ``end`` -1: nothing is known yet.
 
         Source: ``KafkaRaftClient.updateListenersProgress``.
         """
@@ -359,7 +361,7 @@ class QuorumMember(Electorate):
     # -- fetches ----------------------------------------------------------------------------------
 
     def _next_request(self) -> Request:
-        """What a follower asks for next."""
+        """The follower's next request."""
         log = self.log
         return QuorumFetchRequest(
             self.node,
@@ -372,7 +374,7 @@ class QuorumMember(Electorate):
         )
 
     def _fetch(self) -> None:
-        """Ask the leader for more; without one that answers, ask who may know it in turn."""
+        """Fetches from the leader; without one, from the bootstrap servers or voters in turn."""
         if self._fetch_open is not None or self.role not in {Role.FOLLOWER, Role.UNATTACHED}:
             return
         to = self.leader
@@ -413,7 +415,7 @@ class QuorumMember(Electorate):
         )
 
     def _refusal(self, epoch: LeaderEpoch) -> ErrorCode:
-        """Why a request to the leader of an epoch is not this member's to serve; NONE if it is.
+        """Error for a request to the leader of an epoch; NONE if this member can serve it.
 
         Source: ``KafkaRaftClient.validateLeaderOnlyRequest``.
         """
@@ -426,7 +428,7 @@ class QuorumMember(Electorate):
         return ErrorCode.NONE
 
     def _note_contact(self, replica: NodeId, directory: str) -> None:
-        """A member asked its leader for something: that counts for the check of the quorum."""
+        """Notes a member's fetch, which counts for check-quorum."""
         assert self._leadership is not None
         if not self._votes(replica, directory):
             return
@@ -436,7 +438,7 @@ class QuorumMember(Electorate):
     def _refuse_fetch(self, token: int, error: ErrorCode) -> None:
         self._out.append(Reply(token, QuorumFetchResponse(error, self.leader, self.epoch)))
 
-    # -- what every role uses ---------------------------------------------------------------------
+    # -- common to roles ---------------------------------------------------------------------------
 
     def _send(self, to: NodeId, request: Request) -> int:
         self._correlation += 1
@@ -453,7 +455,7 @@ class QuorumMember(Electorate):
             self._out.append(PersistQuorumState(state, int(dynamic)))
 
     def _move_deadline(self, at: Micros) -> None:
-        """Set the role's timeout: of an election, of fetching, or of the check of the quorum."""
+        """Sets the role's timeout: of an election, of fetching, or of check-quorum."""
         if not self.is_voter and self.role not in {Role.LEADER, Role.RESIGNED}:
             return
         self._deadline = at
@@ -465,7 +467,7 @@ class QuorumMember(Electorate):
 
     @property
     def _role_name(self) -> str:
-        """A leader that is no voter any more leads until that is committed."""
+        """A leader that is no longer a voter leads until that is committed."""
         keeps = self.is_voter or self.role in {Role.LEADER, Role.RESIGNED}
         return self.role.value if keeps else "observer"
 

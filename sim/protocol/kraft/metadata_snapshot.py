@@ -1,8 +1,7 @@
-"""When a process takes a snapshot of its metadata, and the records a snapshot consists of.
+"""Snapshots of a process's metadata: when they are due, and their records.
 
 Every broker and controller takes its own. A snapshot is due when so many bytes of records were
-applied since the last one, or so much time has passed; the time is looked at only when records
-come.
+applied since the last one, or so much time has passed; the time is checked only when records come.
 
 Source: KIP-630; ``org.apache.kafka.image.publisher.SnapshotGenerator``,
 ``org.apache.kafka.image.MetadataImage.write`` (4.1).
@@ -30,14 +29,14 @@ from sim.protocol.metadata.records import (
 from sim.units import MIB, SECOND, Bytes, Micros
 
 METADATA_VERSION_FEATURE = "metadata.version"
-"""The feature whose level says how all others are written; it comes first."""
+"""Feature whose level decides the format of all others; it comes first."""
 
 _NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotConfig:
-    """When snapshots are due, with Kafka's defaults."""
+    """Settings of snapshots, with Kafka's defaults."""
 
     bytes_between: Bytes = 20 * MIB
     """``metadata.log.max.record.bytes.between.snapshots``."""
@@ -47,7 +46,7 @@ class SnapshotConfig:
 
 @dataclass(frozen=True, slots=True)
 class WriteSnapshot:
-    """Effect: write this state as the snapshot of that name; others need not wait for it."""
+    """Effect: writes this state as the snapshot of that id; later effects do not wait."""
 
     snapshot: SnapshotId
     records: tuple[MetadataRecord, ...]
@@ -59,13 +58,13 @@ class SnapshotGenerator:
     def __init__(
         self, image: Callable[[], MetadataImage], config: SnapshotConfig, now: Micros
     ) -> None:
-        """Start counting.
+        """Begins to count.
 
         Args:
-            image: The process's metadata; it has applied what is committed before this machine is
-                told of it.
-            config: When a snapshot is due.
-            now: The instant at which the process starts.
+            image: The process's metadata; it applies committed records before this machine handles
+                them.
+            config: Settings.
+            now: Start of the process.
         """
         self._image = image
         self._config = config
@@ -73,22 +72,22 @@ class SnapshotGenerator:
         self._since: Micros = now
 
     def handle(self, event: Committed | SnapshotLoaded, now: Micros) -> list[WriteSnapshot]:
-        """Decide."""
+        """Handles an event; returns effects."""
         if isinstance(event, SnapshotLoaded):
-            self._count_anew(now)
+            self._reset(now)
             return []
         self._bytes += event.size_bytes
         config = self._config
         late = config.interval_us != 0 and now - self._since >= config.interval_us
         if self._bytes < config.bytes_between and not late:
             return []
-        self._count_anew(now)
+        self._reset(now)
         image = self._image()
-        assert image.offset == event.end_offset, "the image has applied what is committed"
+        assert image.offset == event.end_offset, "the image has applied the committed records"
         snapshot = SnapshotId(image.offset, image.epoch)
         return [WriteSnapshot(snapshot, tuple(image_records(image)))]
 
-    def _count_anew(self, now: Micros) -> None:
+    def _reset(self, now: Micros) -> None:
         self._bytes = 0
         self._since = now
 

@@ -1,12 +1,11 @@
-"""The metadata quorum's machine: what each request, answer and timeout means.
+"""The metadata quorum's machine: requests, responses and timeouts of every role.
 
 Voters (controllers) and observers (brokers) run the same machine. Replication is by fetching: the
 leader learns from a fetch how far the follower is and answers with records, or with the epoch at
 which the two logs part. A fetch that finds nothing waits at the leader up to 500 ms for records,
 and since 4.1 for a move of the high watermark (KIP-1166), which came with the next records before.
 
-The host must run it alone (``serial``): an event that comes while an fsync of this machine is under
-way waits, as in Kafka's single raft thread.
+The process must run it alone (``serial``): an event during its fsync waits, as in Kafka's thread.
 
 Source: KIP-595, KIP-996, KIP-1166; ``org.apache.kafka.raft.KafkaRaftClient`` (4.1).
 """
@@ -24,7 +23,7 @@ from sim.protocol.events import (
     TimerFired,
 )
 from sim.protocol.kraft.batch_accumulator import WaitingBatch
-from sim.protocol.kraft.leader_state import Observed, ParkedFetch
+from sim.protocol.kraft.leader_state import ObserverState, ParkedFetch
 from sim.protocol.kraft.snapshots import SnapshotMember
 from sim.protocol.kraft.types import (
     AppendMetadata,
@@ -72,7 +71,7 @@ class Quorum(SnapshotMember):
     """
 
     def handle(self, event: QuorumEvent, now: Micros) -> list[QuorumEffect]:
-        """Decide. Effects are in the order in which they must be performed."""
+        """Handles an event; returns effects in the order in which they must be performed."""
         self._now = now
         out = self._out = []
         match event:
@@ -101,7 +100,7 @@ class Quorum(SnapshotMember):
     # -- the process ------------------------------------------------------------------------------
 
     def _on_start(self) -> None:
-        """Take up the role that the durable state implies; an only voter stands at once.
+        """Takes the role that the durable state implies; a sole voter becomes candidate at once.
 
         Source: ``QuorumState.initialize``, ``KafkaRaftClient.initialize``.
         """
@@ -118,15 +117,15 @@ class Quorum(SnapshotMember):
             return
         self.epoch, self.voted_for = state.epoch, state.voted_for
         self.voted_directory = state.voted_directory
-        stood = state.voted_for == self.node and state.leader == NO_LEADER
-        # A log that already ends in the epoch was led by this member before it could write so.
-        led = state.leader == self.node or (stood and self.log.latest_epoch == state.epoch)
+        was_candidate = state.voted_for == self.node and state.leader == NO_LEADER
+        # This member led the epoch in which its log already ends, before its state was written.
+        led = state.leader == self.node or (was_candidate and self.log.latest_epoch == state.epoch)
         may_have_led = self.is_voter or self.history is not None
         if may_have_led and led and state.epoch > 0:
             self._become_resigned(())
-        elif self.is_voter and stood:
+        elif self.is_voter and was_candidate:
             self._become(Role.CANDIDATE, state.epoch, NO_LEADER, self.node)
-            self._campaign(pre_vote=False)
+            self._send_vote_requests(pre_vote=False)
         elif state.leader in self._others:
             self._become_follower(state.epoch, state.leader)
         else:
@@ -154,7 +153,7 @@ class Quorum(SnapshotMember):
         self._drain()
 
     def _drain(self) -> None:
-        """Write what has waited long enough, or fills a batch.
+        """Writes batches whose linger has passed, or that are full.
 
         Source: ``KafkaRaftClient.maybeAppendBatches``.
         """
@@ -172,7 +171,7 @@ class Quorum(SnapshotMember):
             base = log.log_end_offset
             log.append_records(batch.records, self.epoch, timestamp_ms(batch.created_us))
             self._log_grew(base)
-        self._advance_high_watermark()  # an only voter commits at once, and answers with that
+        self._advance_high_watermark()  # a sole voter commits at once, before the response
         self._answer_parked()
         self._out.append(Flush(METADATA_PARTITION))
 
@@ -183,7 +182,7 @@ class Quorum(SnapshotMember):
             self._on_deadline()
         elif name == "begin":
             if self._leadership is not None:
-                self._introduce()
+                self._send_begin_quorum_epochs()
         elif name == "drain":
             if self._leadership is not None:
                 self._drain()
@@ -194,17 +193,17 @@ class Quorum(SnapshotMember):
         elif name == "change":
             self._on_change_timer()
         else:
-            self._ask_again(int(name.removeprefix("retry-")))
+            self._repeat_request(int(name.removeprefix("retry-")))
 
     def _on_deadline(self) -> None:
         if self._now < self._deadline:
             return
         match self.role:
             case Role.UNATTACHED | Role.FOLLOWER | Role.CANDIDATE:
-                if self.is_voter:  # an observer may have been a leader that was removed
+                if self.is_voter:  # an observer may be a removed leader
                     self._become_prospective()
             case Role.PROSPECTIVE:
-                self._end_prospect()
+                self._end_pre_vote()
             case Role.RESIGNED:
                 self._become_unattached(self.epoch + 1)
                 self._move_deadline(self._election_timeout())
@@ -286,7 +285,8 @@ class Quorum(SnapshotMember):
         self._persist()
         self._emit()
         if self.role is Role.UNATTACHED:
-            # The candidate has at least as good a chance as this voter, so the voter waits anew.
+            # The candidate has at least as good a chance as this voter, so the voter's timeout
+            # restarts.
             self._move_deadline(self._election_timeout())
 
     def _serve_begin(self, token: int, request: BeginQuorumEpochRequest) -> None:
@@ -294,7 +294,7 @@ class Quorum(SnapshotMember):
         if request.epoch < self.epoch:
             error = ErrorCode.FENCED_LEADER_EPOCH
         else:
-            self._follow_news(request.leader, request.epoch)
+            self._maybe_transition(request.leader, request.epoch)
             if request.voter_directory not in {"", self.directory}:
                 error = ErrorCode.INVALID_VOTER_KEY
         self._out.append(Reply(token, QuorumEpochResponse(error, self.leader, self.epoch)))
@@ -304,7 +304,7 @@ class Quorum(SnapshotMember):
         if request.epoch < self.epoch:
             error = ErrorCode.FENCED_LEADER_EPOCH
         else:
-            self._follow_news(request.leader, request.epoch)
+            self._maybe_transition(request.leader, request.epoch)
             if self.role is Role.FOLLOWER and self.leader == request.leader:
                 backoff_max = self.config.election_backoff_max_us
                 wait = end_quorum_backoff_us(self.node, request.preferred, backoff_max)
@@ -340,7 +340,7 @@ class Quorum(SnapshotMember):
             self._advance_high_watermark()
         elif self.history is not None:
             observer = Voter(request.replica, request.directory)
-            observed = leadership.observers.setdefault(observer, Observed())
+            observed = leadership.observers.setdefault(observer, ObserverState())
             observed.note_fetch(request.fetch_offset, self.log.log_end_offset, self._now)
         has_news = request.fetch_offset < self.log.log_end_offset or (
             self.config.wakes_on_commit and request.high_watermark < leadership.high_watermark
@@ -351,7 +351,7 @@ class Quorum(SnapshotMember):
             self._park(token, request)
 
     def _divergence(self, request: QuorumFetchRequest) -> EpochEnd:
-        """Where the follower's log parts from this one; NO_EPOCH_END if it is a prefix."""
+        """Divergence of the follower's log from this one; NO_EPOCH_END if it is a prefix."""
         if request.fetch_offset == 0:
             return NO_EPOCH_END
         end = self._end_of(request.last_fetched_epoch)
@@ -360,7 +360,7 @@ class Quorum(SnapshotMember):
         return end
 
     def _end_of(self, epoch: LeaderEpoch) -> EpochEnd:
-        """Largest epoch not above the one asked and where it ends here; the log's end if unknown.
+        """Largest epoch not above the given one, and its end here; the log's end if unknown.
 
         Source: ``KafkaRaftLog.endOffsetForEpoch``.
         """
@@ -387,7 +387,7 @@ class Quorum(SnapshotMember):
             leadership.park_timer_at = min(fetch.deadline for fetch in leadership.parked)
             self._out.append(SetTimer("parked", leadership.park_timer_at))
 
-    # -- answers ----------------------------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------------
 
     def _on_response(self, event: ResponseReceived) -> None:
         opened = self._open.pop(event.correlation, None)
@@ -410,7 +410,7 @@ class Quorum(SnapshotMember):
                 assert isinstance(request, VoteRequest)
                 self._on_voted(event.sender, request, response)
             case QuorumEpochResponse():
-                if self._is_settled(response.error, response.leader, response.epoch):
+                if self._handle_common_response(response.error, response.leader, response.epoch):
                     return
                 if self._leadership is not None and response.error is ErrorCode.NONE:
                     self._leadership.acknowledged[event.sender] = None
@@ -419,7 +419,7 @@ class Quorum(SnapshotMember):
                 raise AssertionError(message)
 
     def _on_voted(self, voter: NodeId, request: VoteRequest, response: VoteResponse) -> None:
-        if self._is_settled(response.error, response.leader, response.epoch):
+        if self._handle_common_response(response.error, response.leader, response.epoch):
             return
         if self._election is None or request.pre_vote is not (self.role is Role.PROSPECTIVE):
             return
@@ -430,7 +430,7 @@ class Quorum(SnapshotMember):
         self._settle_election()
 
     def _on_fetched(self, sender: NodeId, response: QuorumFetchResponse) -> None:
-        if self._is_settled(response.error, response.leader, response.epoch):
+        if self._handle_common_response(response.error, response.leader, response.epoch):
             return
         if (
             response.error is not ErrorCode.NONE
@@ -458,7 +458,7 @@ class Quorum(SnapshotMember):
         self._fetch()
 
     def _truncate(self, diverging: EpochEnd) -> bool:
-        """Drop what the leader does not have. False if that was committed: the process stops."""
+        """Truncates to the divergence. False if that was committed: the process halts."""
         log = self.log
         own = self._end_of(diverging.epoch)
         end = min(own.offset, diverging.offset) if own.epoch == diverging.epoch else own.offset
@@ -481,7 +481,7 @@ class Quorum(SnapshotMember):
             self._leader_failed = True
             self._fetch_later()
         elif isinstance(opened[1], ApiVersionsRequest):
-            self._on_unasked(event.sender)
+            self._on_versions_failed(event.sender)
         elif self.role in {Role.PROSPECTIVE, Role.CANDIDATE, Role.RESIGNED}:
             self._retry_later(event.sender)
 
@@ -489,12 +489,12 @@ class Quorum(SnapshotMember):
         at = self._now + self.config.retry_backoff_us
         self._out.append(SetTimer(f"retry-{voter}", at))
 
-    def _ask_again(self, voter: NodeId) -> None:
-        """A request to the voter failed; repeat it if its answer still counts."""
+    def _repeat_request(self, voter: NodeId) -> None:
+        """Repeats a failed request to a voter, if its response still counts."""
         if any(to == voter for to, _ in self._open.values()):
             return
         if self._election is not None:
             if voter in self._election.unanswered():
-                self._ask_vote(voter, pre_vote=self.role is Role.PROSPECTIVE)
+                self._send_vote_request(voter, pre_vote=self.role is Role.PROSPECTIVE)
         elif self.role is Role.RESIGNED:
             self._send(voter, EndQuorumEpochRequest(self.node, self.epoch, ()))

@@ -1,8 +1,8 @@
-"""Snapshots in the quorum: who must fetch one, how it is sent in slices, and when old ones go.
+"""Snapshots in the quorum: the need for one, its transfer in slices, and deletion of old ones.
 
-A leader that has dropped the head of its log answers a fetch from below it with the id of its
-newest snapshot, and so it answers a member with nothing at all. The member fetches the snapshot
-slice by slice, starts its log anew at the snapshot's end, and fetches on from there.
+A leader that has dropped the head of its log answers a fetch from below it, or from a member with
+an empty log, with the id of its newest snapshot. The member fetches the snapshot slice by slice,
+restarts its log at the snapshot's end, and fetches on from there.
 
 Source: KIP-630; ``KafkaRaftClient.{validateFetchOffsetAndEpoch,handleFetchSnapshotRequest,
 handleFetchSnapshotResponse}``, ``RaftLog.validateOffsetAndEpoch`` (4.1).
@@ -24,23 +24,23 @@ from sim.units import timestamp_ms
 
 
 class SnapshotMember(ChangingMember):
-    """A member that can also send, fetch and drop snapshots."""
+    """A member that can also send, fetch and delete snapshots."""
 
-    _wanted: SnapshotId | None = None
+    _fetching: SnapshotId | None = None
     """The snapshot that is being fetched."""
     _slices: tuple[bytes, ...] = ()
 
     def _become(self, role: Role, epoch: LeaderEpoch, leader: NodeId, voted_for: NodeId) -> None:
-        """A download belongs to one leader: what came of it is forgotten with the role."""
+        """A download belongs to one leader: it is dropped with the role."""
         self._end_download()
         super()._become(role, epoch, leader, voted_for)
 
     # -- the leader -------------------------------------------------------------------------------
 
     def _snapshot_due(self, request: QuorumFetchRequest) -> SnapshotId | None:
-        """Which snapshot the member needs before it can fetch records; ``None`` if it needs none.
+        """Snapshot that the member needs before it can fetch records; ``None`` if it needs none.
 
-        A member with an empty log gets one if there is one: that is faster than the whole log.
+        A member with an empty log gets one if there is one: faster than the whole log.
         """
         log = self.log
         latest, earliest = log.latest_snapshot, log.earliest_snapshot
@@ -92,28 +92,28 @@ class SnapshotMember(ChangingMember):
     # -- the follower -----------------------------------------------------------------------------
 
     def _next_request(self) -> Request:
-        wanted = self._wanted
-        if wanted is None or self.leader == NO_LEADER or self._leader_failed:
+        fetching = self._fetching
+        if fetching is None or self.leader == NO_LEADER or self._leader_failed:
             return super()._next_request()
         position = sum(map(len, self._slices))
         return FetchSnapshotRequest(
-            self.node, self.epoch, wanted, position, self.config.fetch_max_bytes, self.directory
+            self.node, self.epoch, fetching, position, self.config.fetch_max_bytes, self.directory
         )
 
     def _begin_download(self, snapshot: SnapshotId) -> None:
-        """The leader says that its log begins above this member's end."""
-        if snapshot not in {self._wanted, self.log.latest_snapshot}:
-            self._wanted, self._slices = snapshot, ()
+        """The leader's log begins above this member's end: fetches the leader's snapshot."""
+        if snapshot not in {self._fetching, self.log.latest_snapshot}:
+            self._fetching, self._slices = snapshot, ()
 
     def _end_download(self) -> None:
-        self._wanted, self._slices = None, ()
+        self._fetching, self._slices = None, ()
 
     def _on_snapshot_part(self, sender: NodeId, response: FetchSnapshotResponse) -> None:
-        if self._is_settled(response.error, response.leader, response.epoch):
+        if self._handle_common_response(response.error, response.leader, response.epoch):
             return
-        wanted = self._wanted
+        fetching = self._fetching
         if (
-            wanted is None
+            fetching is None
             or self.role is not Role.FOLLOWER
             or sender != self.leader
             or self._fetch_open is not None
@@ -121,30 +121,30 @@ class SnapshotMember(ChangingMember):
             return
         self._move_deadline(self._now + self.config.fetch_timeout_us)
         if response.error is not ErrorCode.NONE:
-            self._end_download()  # the leader has dropped it meanwhile: ask what it has now
+            self._end_download()  # the leader has deleted it meanwhile: fetch again
             self._fetch()
             return
         assert response.position == sum(map(len, self._slices)), "slices come in their order"
         self._slices += (response.data,)
         if response.position + len(response.data) == response.size:
-            self._finish_download(wanted)
+            self._finish_download(fetching)
         self._fetch()
 
     def _finish_download(self, snapshot: SnapshotId) -> None:
         data = b"".join(self._slices)
         self._end_download()
         if self.log.install_snapshot(snapshot, data):
-            self._log_began_anew(snapshot)
+            self._log_restarted(snapshot)
             if self.is_voter or self._always_flushes:
                 self._out.append(Flush(METADATA_PARTITION))
             self._commit(snapshot.offset)
 
-    # -- everybody --------------------------------------------------------------------------------
+    # -- every role --------------------------------------------------------------------------------
 
     def _clean_later(self) -> None:
         self._out.append(SetTimer("clean", self._now + self.config.clean_interval_us))
 
     def _clean_log(self) -> None:
-        """Drop old snapshots and what lies below them, as the retention settings say."""
+        """Deletes old snapshots and the log below them, as the retention settings say."""
         self.log.clean(timestamp_ms(self._now))
         self._clean_later()

@@ -1,4 +1,4 @@
-"""Words of the metadata quorum: roles, settings, what is durable, events and effects.
+"""Types of the metadata quorum: roles, settings, durable state, events and effects.
 
 Source: KIP-595, KIP-996; ``org.apache.kafka.raft.{QuorumState,QuorumConfig,ElectionState}`` (4.1).
 """
@@ -14,7 +14,7 @@ from sim.protocol.metadata.records import MetadataRecord, VotersRecord
 from sim.units import MIB, MS, SECOND, Bytes, Micros
 
 NOBODY: NodeId = -1
-"""No vote given."""
+"""Id for no vote."""
 
 
 class Role(StrEnum):
@@ -34,7 +34,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuorumConfig:
-    """Timers and sizes, with Kafka's defaults; ``controller.quorum.*`` where not said otherwise."""
+    """Timers and sizes, with Kafka's defaults; mostly ``controller.quorum.*``."""
 
     election_timeout_us: Micros = 1 * SECOND
     """Each use draws from [T, 2T)."""
@@ -43,7 +43,7 @@ class QuorumConfig:
     request_timeout_us: Micros = 2 * SECOND
     retry_backoff_us: Micros = 20 * MS
     append_linger_us: Micros = 25 * MS
-    """How long the controller's records wait for more; control records do not."""
+    """Linger of the controller's records; control records have none."""
     batch_bytes_max: Bytes = 8 * MIB
     """A constant in Kafka."""
     fetch_max_wait_us: Micros = 500 * MS
@@ -51,32 +51,32 @@ class QuorumConfig:
     fetch_max_bytes: Bytes = 8 * MIB
     """A constant in Kafka."""
     clean_interval_us: Micros = 60 * SECOND
-    """How often old snapshots are looked for; a constant in Kafka."""
+    """Interval of the check for old snapshots; a constant in Kafka."""
     checks_quorum: bool = True
-    """Whether a leader without fetches from a majority resigns (KAFKA-15489)."""
+    """True if a leader without fetches from a majority resigns (KAFKA-15489)."""
     wakes_on_commit: bool = True
-    """Whether a move of the high watermark answers fetches that wait (KIP-1166)."""
+    """True if an advance of the high watermark answers parked fetches (KIP-1166)."""
 
     @property
     def check_quorum_us(self) -> Micros:
-        """How long a leader goes on without fetches from a majority: 1.5 fetch timeouts."""
+        """Time without fetches from a majority until a leader resigns: 1.5 fetch timeouts."""
         return self.fetch_timeout_us * 3 // 2
 
     @property
     def begin_quorum_us(self) -> Micros:
-        """How often a leader introduces itself to voters that have not answered."""
+        """Interval of BeginQuorumEpoch to voters that have not answered."""
         return self.fetch_timeout_us // 2
 
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """What a member must remember across restarts: the ``quorum-state`` file."""
+    """Durable state of a member: the ``quorum-state`` file."""
 
     epoch: LeaderEpoch = 0
     leader: NodeId = NO_LEADER
     voted_for: NodeId = NOBODY
     voted_directory: str = ""
-    """``directory.id`` of whom it voted for; empty: unknown, or nobody."""
+    """``directory.id`` of the voted candidate; empty: unknown, or none."""
 
 
 # -- events ---------------------------------------------------------------------------------------
@@ -89,23 +89,22 @@ class QuorumStarted:
 
 @dataclass(frozen=True, slots=True)
 class AppendMetadata:
-    """The active controller's records, for one batch; also its effect that asks for it.
+    """The active controller's records, for one batch; also the effect that requests it.
 
-    They may wait for others to share the batch: :mod:`sim.protocol.kraft.batch_accumulator`.
-    Dropped if this member does not lead the epoch any more: the controller is told by
-    :class:`LeadershipChanged`.
+    They may linger: :mod:`sim.protocol.kraft.batch_accumulator`. Dropped if this member does not
+    lead the epoch any more: the controller gets :class:`LeadershipChanged`.
     """
 
     epoch: LeaderEpoch
     base_offset: Offset
     records: tuple[MetadataRecord, ...]
     appended_us: Micros
-    """When the controller decided on them; the quorum's thread may be busy since then."""
+    """Time of the controller's decision; the quorum's thread may be busy since then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resign:
-    """Give up leadership in good order: at a shutdown, or when the controller renounces."""
+    """Resigns in good order: at a shutdown, or when the controller renounces."""
 
 
 QuorumEvent = (
@@ -118,7 +117,7 @@ QuorumEvent = (
     | ev.TimerFired
     | ev.Flushed
 )
-"""What happens to a quorum machine."""
+"""Events of a quorum machine."""
 
 
 # -- effects --------------------------------------------------------------------------------------
@@ -126,18 +125,18 @@ QuorumEvent = (
 
 @dataclass(frozen=True, slots=True)
 class PersistQuorumState:
-    """Write the state and fsync it; effects behind it wait."""
+    """Writes the state and fsyncs it; later effects wait."""
 
     state: QuorumState
     kraft_version: int = 0
-    """1 once this member has read who votes in a dynamic quorum: the file looks different."""
+    """1 once this member has read the voters of a dynamic quorum: the file format differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class VotersProposed:
-    """The leader wants this record appended; also the event that tells the active controller.
+    """The leader's record for the active controller to append; also the event that passes it on.
 
-    The controller gives out the offsets of its epoch, so it is the one to append.
+    The controller assigns the offsets of its epoch, so it is the one to append.
     """
 
     epoch: LeaderEpoch
@@ -146,7 +145,7 @@ class VotersProposed:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Records in [base_offset, end_offset) are committed; told once each, in order."""
+    """Records in [base_offset, end_offset) are committed; emitted once each, in order."""
 
     base_offset: Offset
     end_offset: Offset
@@ -157,9 +156,9 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLoaded:
-    """The state starts anew from a snapshot; :class:`Committed` goes on from its offset.
+    """The state is replaced by a snapshot; :class:`Committed` continues from its offset.
 
-    Told at the start of a process that has a snapshot, and when the log was cut away under it.
+    Emitted at the start of a process that has a snapshot, and when the log was restarted at one.
     """
 
     snapshot: SnapshotId
@@ -170,8 +169,9 @@ class SnapshotLoaded:
 class LeadershipChanged:
     """The member's epoch or leader changed.
 
-    ``is_leader`` becomes true only when this member leads and everything below its epoch, and its
-    own LeaderChange record, is committed and told; ``log_end_offset`` is where it may append next.
+    ``is_leader`` becomes true only when this member leads and every record below its epoch, and its
+    own LeaderChange record, is committed and emitted; ``log_end_offset`` is where it may append
+    next.
     """
 
     epoch: LeaderEpoch
@@ -182,7 +182,7 @@ class LeadershipChanged:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """The process must stop: a promise of the log was broken under it (Kafka's fatal fault)."""
+    """The process must halt: the log's guarantees were broken (Kafka's fatal fault handler)."""
 
     reason: str
 
@@ -197,4 +197,4 @@ QuorumEffect = (
     | VotersProposed
     | Halt
 )
-"""What a quorum machine may ask of its host, which must hold back events while effects wait."""
+"""Effects of a quorum machine; its process must hold back events while effects wait."""

@@ -1,12 +1,12 @@
 """Adding and removing voters, one at a time (KIP-853).
 
 A change begins only when the leader has committed a record of its own epoch and nothing of an
-earlier change is uncommitted: of any two sets that could both be in force somewhere, every majority
-of one then shares a member with every majority of the other. It is over when the new set's majority
-has the record. A leader that is not in the set any more resigns after that.
+earlier change is uncommitted: every majority of one set that could be in force somewhere then
+shares a member with every majority of another. It ends when the new set's majority has the record.
+A leader that is not in the set any more resigns after that.
 
 Left out: UpdateRaftVoter (endpoints and versions of a process never change), upgrading a static
-quorum to ``kraft.version`` 1, and joining by itself (``controller.quorum.auto.join.enable``, 4.2).
+quorum to ``kraft.version`` 1, and auto-join (``controller.quorum.auto.join.enable``, 4.2).
 
 Source: ``org.apache.kafka.raft.internals.{AddVoterHandler,RemoveVoterHandler}``,
 ``KafkaRaftClient.handleAddVoterRequest`` (4.1).
@@ -30,24 +30,24 @@ from sim.protocol.messages.voters import (
 from sim.protocol.metadata.records import Voter, VotersRecord
 
 KRAFT_VERSION = 1
-"""The level of ``kraft.version`` at which voters can change."""
+"""Level of ``kraft.version`` at which voters can change."""
 
 
 class ChangingMember(QuorumMember):
-    """A member that can change who votes while it leads."""
+    """A member that can change the voters while it leads."""
 
     def _serve_add(self, token: int, request: AddRaftVoterRequest) -> None:
-        wanted = Voter(request.voter, request.directory)
+        voter = Voter(request.voter, request.directory)
         error = self._change_refusal()
-        if error is ErrorCode.NONE and wanted.node in self.voters:
+        if error is ErrorCode.NONE and voter.node in self.voters:
             error = ErrorCode.DUPLICATE_VOTER
         if error is not ErrorCode.NONE:
             self._out.append(Reply(token, AddRaftVoterResponse(error)))
             return
         assert self.history is not None
-        voters = with_voter(self.history.latest, wanted)
-        self._begin_change(token, voters, added=wanted)
-        self._send(wanted.node, ApiVersionsRequest())
+        voters = with_voter(self.history.latest, voter)
+        self._begin_change(token, voters, added=voter)
+        self._send(voter.node, ApiVersionsRequest())
 
     def _serve_remove(self, token: int, request: RemoveRaftVoterRequest) -> None:
         error = self._change_refusal()
@@ -67,7 +67,7 @@ class ChangingMember(QuorumMember):
         self._propose()
 
     def _change_refusal(self) -> ErrorCode:
-        """Why no change may begin now; NONE if one may."""
+        """Error for a change at this time; NONE if one may begin."""
         leadership, history = self._leadership, self.history
         if leadership is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -94,7 +94,7 @@ class ChangingMember(QuorumMember):
         self._out.append(VotersProposed(self.epoch, VotersRecord(leadership.change.voters)))
 
     def _on_versions(self, sender: NodeId, response: ApiVersionsResponse) -> None:
-        """The controller that is to be added has said what it can do."""
+        """The new voter has answered ApiVersions."""
         leadership = self._leadership
         if leadership is None or leadership.change is None:
             return
@@ -110,8 +110,8 @@ class ChangingMember(QuorumMember):
             change.added = None
             self._propose()
 
-    def _on_unasked(self, to: NodeId) -> None:
-        """The controller that is to be added did not say what it can do."""
+    def _on_versions_failed(self, to: NodeId) -> None:
+        """The new voter's ApiVersions request failed."""
         leadership = self._leadership
         if leadership is None or leadership.change is None:
             return
@@ -120,9 +120,9 @@ class ChangingMember(QuorumMember):
             self._end_change(ErrorCode.REQUEST_TIMED_OUT)
 
     def _on_change_timer(self) -> None:
-        """Whoever waits for the change is told that it takes too long.
+        """Answers the pending change with a timeout.
 
-        What was proposed but is not in the log yet still counts as a change under way.
+        A proposed record that is not in the log yet still counts as a change in progress.
         """
         leadership = self._leadership
         if leadership is None or leadership.change is None:
@@ -158,13 +158,13 @@ class ChangingMember(QuorumMember):
             self._end_change(ErrorCode.NONE)
 
     def _become(self, role: Role, epoch: int, leader: NodeId, voted_for: NodeId) -> None:
-        """A leadership ends with its changes; whoever waits looks for the next leader."""
+        """Ends the leadership's changes; their clients look for the next leader."""
         if self._leadership is not None:
             self._end_change(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         super()._become(role, epoch, leader, voted_for)
 
     def _was_removed(self) -> bool:
-        """Whether it leads, and the committed log says that it has no vote."""
+        """True if it leads, and the committed log has it as no voter."""
         leadership, history = self._leadership, self.history
         if leadership is None or history is None or self.is_voter:
             return False

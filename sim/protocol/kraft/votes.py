@@ -1,4 +1,4 @@
-"""Who may have a vote, and when an election is won or lost.
+"""Rules of voting: grants, and won and lost elections.
 
 Pure rules; the roles are in :mod:`sim.protocol.kraft.raft`.
 
@@ -15,12 +15,12 @@ from sim.units import Micros
 def up_to_date(
     last_epoch: LeaderEpoch, last_offset: Offset, own_epoch: LeaderEpoch, own_end: Offset
 ) -> bool:
-    """Whether a candidate's log is at least as complete as one's own."""
+    """True if a candidate's log is at least as complete as one's own."""
     return (last_epoch, last_offset) >= (own_epoch, own_end)
 
 
 def grants_pre_vote(role: Role, *, is_up_to_date: bool, has_fetched: bool) -> bool:
-    """A pre-vote binds nobody: it says that the voter, too, sees no working leader (KIP-996).
+    """Grants a pre-vote, which does not bind: the voter has no working leader either (KIP-996).
 
     ``has_fetched``: a follower has fetched successfully from its leader in this epoch.
     """
@@ -32,7 +32,7 @@ def grants_pre_vote(role: Role, *, is_up_to_date: bool, has_fetched: bool) -> bo
 def grants_vote(
     role: Role, *, is_up_to_date: bool, candidate: NodeId, voted_for: NodeId, leader: NodeId
 ) -> bool:
-    """A vote in the voter's own epoch; a request of a larger epoch has moved the voter first."""
+    """Grants a vote in the voter's own epoch; a later epoch's request has moved the voter first."""
     if role not in {Role.UNATTACHED, Role.PROSPECTIVE}:
         return False
     if voted_for != NOBODY:
@@ -43,9 +43,9 @@ def grants_vote(
 def end_quorum_backoff_us(
     node: NodeId, preferred: tuple[NodeId, ...], backoff_max: Micros
 ) -> Micros:
-    """How long a voter waits before it stands, after its leader resigned.
+    """Time until a voter becomes candidate after its leader resigned.
 
-    The first of the preferred stands at once, each next one twice as late as the one before it.
+    The first preferred successor does so at once, each next one twice as late as the one before it.
     """
     if node not in preferred:
         return backoff_max
@@ -65,20 +65,20 @@ class Election:
 
     @property
     def won(self) -> bool:
-        """A majority granted."""
+        """True if a majority has granted."""
         return len(self.granted) > len(self.voters) // 2
 
     @property
     def lost(self) -> bool:
-        """A majority can no longer be had."""
+        """True if a majority can no longer be reached."""
         return len(self.voters) - len(self.rejected) <= len(self.voters) // 2
 
     def unanswered(self) -> tuple[NodeId, ...]:
-        """Voters that have not said anything."""
+        """Voters that have not answered."""
         return tuple(v for v in self.voters if v not in self.granted and v not in self.rejected)
 
     def record(self, voter: NodeId, *, granted: bool) -> None:
-        """Note a voter's answer; a voter that granted does not take it back."""
+        """Notes a voter's answer; a granted vote is final."""
         if voter not in self.voters:
             return
         if granted:

@@ -1,4 +1,4 @@
-"""What an administrator asks the controller for, beside new topics.
+"""Requests of administrators to the controller, besides new topics.
 
 Source: ``clients/src/main/resources/common/message`` (4.1): DeleteTopics, CreatePartitions,
 IncrementalAlterConfigs, AlterClientQuotas (KIP-546), AlterPartitionReassignments (KIP-455),
@@ -44,7 +44,7 @@ class CreatePartitionsRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class CreatePartitionsResponse(Response):
-    """Whether the topic was extended."""
+    """NONE if the topic was extended."""
 
     error: ErrorCode
     throttle_us: Micros = 0
@@ -53,7 +53,7 @@ class CreatePartitionsResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class IncrementalAlterConfigsRequest(Request):
-    """Settings to set, or with ``None`` to forget; ``topic`` "" stands for the whole cluster."""
+    """Settings to set, or with ``None`` to forget; ``topic`` "" is the whole cluster."""
 
     topic: str
     changes: tuple[tuple[str, str | None], ...]
@@ -61,7 +61,7 @@ class IncrementalAlterConfigsRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class IncrementalAlterConfigsResponse(Response):
-    """Whether the settings were changed."""
+    """NONE if the settings were changed."""
 
     error: ErrorCode
 
@@ -112,7 +112,7 @@ class AlterPartitionReassignmentsResponse(Response):
 class ElectLeadersRequest(Request):
     """Elections at once, of the preferred leader or an unclean one; no partitions: all.
 
-    An unclean election that is asked for happens whatever ``unclean.leader.election.enable`` says.
+    A requested unclean election happens whatever ``unclean.leader.election.enable`` says.
     """
 
     kind: Literal["preferred", "unclean"]
@@ -121,6 +121,6 @@ class ElectLeadersRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class ElectLeadersResponse(Response):
-    """An error for each partition asked for; of all partitions, for those that needed one."""
+    """An error for each requested partition; of all partitions, for those that needed one."""
 
     errors: tuple[tuple[TopicPartition, ErrorCode], ...]

@@ -1,4 +1,4 @@
-"""What every request and response has: a size on the wire."""
+"""Base of every request and response: a size on the wire."""
 
 from sim.units import Bytes
 

@@ -18,7 +18,7 @@ class IsrMember:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionItem:
-    """A leader's wish for one partition's ISR."""
+    """A leader's request for one partition's ISR."""
 
     partition: TopicPartition
     leader_epoch: LeaderEpoch
@@ -28,7 +28,7 @@ class AlterPartitionItem:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionRequest(Request):
-    """All wishes of one broker that wait, batched (KIP-497)."""
+    """All pending ISR changes of one broker, batched (KIP-497)."""
 
     broker: NodeId
     broker_epoch: BrokerEpoch
@@ -82,7 +82,7 @@ class BrokerRegistrationResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class BrokerHeartbeatRequest(Request):
-    """A broker's sign of life, and its wish to be fenced or to shut down."""
+    """A broker's heartbeat, and its request to be fenced or to shut down."""
 
     broker: NodeId
     broker_epoch: BrokerEpoch
@@ -104,7 +104,7 @@ class BrokerHeartbeatResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class DirectoryAssignment:
-    """In which of its log directories a broker has put a replica; the topic's id tells which."""
+    """In which of its log directories a broker has put a replica; the topic's id says which."""
 
     partition: TopicPartition
     topic_id: str
@@ -113,7 +113,7 @@ class DirectoryAssignment:
 
 @dataclass(frozen=True, slots=True)
 class AssignReplicasToDirsRequest(Request):
-    """What a broker has placed, for the controller to remember (KIP-858)."""
+    """Placements of a broker, for the controller to record (KIP-858)."""
 
     broker: NodeId
     broker_epoch: BrokerEpoch
@@ -135,7 +135,7 @@ class AssignReplicasToDirsResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class AllocateProducerIdsRequest(Request):
-    """A broker's wish for a block of 1,000 producer ids."""
+    """A broker's request for a block of 1,000 producer ids."""
 
     broker: NodeId
     broker_epoch: BrokerEpoch
@@ -152,7 +152,7 @@ class AllocateProducerIdsResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class CreateTopicsRequest(Request):
-    """An administrator's wish for topics; ``configs`` in Kafka's names, values as text."""
+    """An administrator's request for topics; ``configs`` in Kafka's names, values as text."""
 
     topics: tuple["NewTopic", ...]
 

@@ -21,7 +21,7 @@ LEAVE_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupHeartbeatRequest(Request):
-    """A member's sign of life; ``None`` stands for what it has said before.
+    """A member's heartbeat; ``None``: as in its last one.
 
     ``owned`` is what the member reads, which acknowledges what it has given up.
     """
@@ -43,7 +43,7 @@ class ConsumerGroupHeartbeatRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupHeartbeatResponse(Response):
-    """``assignment`` is ``None`` where it is what the member has been told before."""
+    """``assignment`` is ``None`` where the member already has it."""
 
     error: ErrorCode
     member_id: str = ""

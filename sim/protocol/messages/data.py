@@ -23,7 +23,7 @@ class ProduceRequest(Request):
     batches: Final[tuple[tuple[TopicPartition, Batch], ...]]
     transactional_id: Final[str]
     records_bytes: Final[Bytes]
-    """Size of all batches with their partitions' fields; asked for at every hop, so kept."""
+    """Size of all batches with their partitions' fields; read at every hop, so kept."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class ProduceResponse(Response):
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class FetchPartition:
-    """What is asked of one partition. ``last_fetched_epoch`` is -1 for clients before KIP-595."""
+    """Fetch of one partition. ``last_fetched_epoch`` is -1 for clients before KIP-595."""
 
     partition: Final[TopicPartition]
     fetch_offset: Final[Offset]
@@ -223,7 +223,7 @@ class FetchResponse(Response):
     session_id: Final[int]
     results: Final[tuple[FetchResult, ...]]
     records_bytes: Final[Bytes]
-    """Size of all batches with their partitions' fields; asked for at every hop, so kept."""
+    """Size of all batches with their partitions' fields; read at every hop, so kept."""
 
     def __init__(self, error: ErrorCode, session_id: int, results: tuple[FetchResult, ...]) -> None:
         self.error = error

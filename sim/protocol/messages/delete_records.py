@@ -38,7 +38,7 @@ class DeleteRecordsResult:
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecordsResponse(Response):
-    """One result for each partition that was asked for."""
+    """One result for each requested partition."""
 
     results: tuple[DeleteRecordsResult, ...]
 

@@ -13,7 +13,7 @@ from sim.units import Bytes, Micros
 
 @dataclass(frozen=True, slots=True)
 class FindCoordinatorRequest(Request):
-    """Which broker coordinates a group or a transactional id; ``kind`` is Kafka's key type."""
+    """Request for a group's or transactional id's coordinator; ``kind`` is Kafka's key type."""
 
     key: str
     kind: Literal["group", "transaction"] = "group"
@@ -48,8 +48,8 @@ class JoinGroupRequest(Request):
 class JoinGroupResponse(Response):
     """``members`` is filled for the leader only.
 
-    ``skip_assignment`` tells a leader that came back under its instance id that the assignment
-    stands (KIP-814).
+    ``skip_assignment``: the assignment is still valid for a leader that returned under its
+    instance id (KIP-814).
     """
 
     error: ErrorCode
@@ -108,7 +108,7 @@ class LeaveGroupRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroupResponse(Response):
-    """Whether the member was known."""
+    """NONE if the member was known."""
 
     error: ErrorCode
 

@@ -1,4 +1,4 @@
-"""Where a leader epoch ends in a leader's log: the question and its answer (KIP-101)."""
+"""OffsetForLeaderEpoch: the end of a leader epoch in a leader's log (KIP-101)."""
 
 from dataclasses import dataclass
 

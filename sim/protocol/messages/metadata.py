@@ -1,4 +1,4 @@
-"""Metadata and producer ids, as clients ask for them."""
+"""Metadata and producer ids, as clients request them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ class MetadataResponse(Response):
 class InitProducerIdRequest(Request):
     """An identity for a producer: of any broker without, of the coordinator with transactional id.
 
-    ``producer_id`` and ``producer_epoch`` are the current ones of a producer that asks for the next
+    ``producer_id`` and ``producer_epoch`` are the current ones of a producer that requests the next
     epoch (KIP-360), else -1; ``timeout_us`` is ``transaction.timeout.ms``.
     """
 

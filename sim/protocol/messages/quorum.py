@@ -11,7 +11,7 @@ from sim.units import Bytes, Micros
 
 @dataclass(frozen=True, slots=True)
 class VoteRequest(Request):
-    """A candidate, or a prospective one (pre-vote, KIP-996), asks for a vote."""
+    """A candidate, or a prospective one (pre-vote, KIP-996), requests a vote."""
 
     candidate: NodeId
     epoch: LeaderEpoch
@@ -22,7 +22,7 @@ class VoteRequest(Request):
     directory: str = ""
     """The candidate's ``directory.id``; empty in a static quorum, here and in all that follow."""
     voter_directory: str = ""
-    """That of the voter it is meant for; empty: whoever has the id (KIP-853)."""
+    """That of the voter it is meant for; empty: any with the id (KIP-853)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class BeginQuorumEpochRequest(Request):
     leader: NodeId
     epoch: LeaderEpoch
     voter_directory: str = ""
-    """``directory.id`` of the voter it is meant for; empty: whoever has the id (KIP-853)."""
+    """``directory.id`` of the voter it is meant for; empty: any with the id (KIP-853)."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndQuorumEpochRequest(Request):
-    """A leader resigns; voters in the order in which they should stand."""
+    """A leader resigns; voters in the order in which they should become candidates."""
 
     leader: NodeId
     epoch: LeaderEpoch
@@ -97,7 +97,7 @@ class QuorumFetchResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class FetchSnapshotRequest(Request):
-    """A follower or observer asks for a slice of a snapshot (KIP-630)."""
+    """A follower or observer requests a slice of a snapshot (KIP-630)."""
 
     replica: NodeId
     epoch: LeaderEpoch

@@ -17,7 +17,7 @@ from sim.units import Bytes
 
 @dataclass(frozen=True, slots=True)
 class RaftVoteRequest(Request):
-    """A candidate, or one that only asks whether it could win (pre-vote), wants a vote."""
+    """A candidate, or one that only tests whether it could win (pre-vote), requests a vote."""
 
     partition: TopicPartition
     candidate: NodeId
@@ -28,7 +28,7 @@ class RaftVoteRequest(Request):
     """The candidate's log end offset."""
     pre_vote: bool
     transfer: bool = False
-    """The leader itself has asked the candidate to stand: voters need not miss it first."""
+    """The leader itself has started the election: voters need not miss it first."""
 
     @property
     def size_bytes(self) -> Bytes:
@@ -47,7 +47,7 @@ class RaftVoteResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class RaftAppend:
-    """What a leader tells one follower: records that follow a known place, or none."""
+    """Append of a leader to one follower: records that follow a known place, or none."""
 
     partition: TopicPartition
     term: LeaderEpoch
@@ -60,18 +60,18 @@ class RaftAppend:
     """Consumers may read below it."""
     log_start: Offset
     flush: bool = False
-    """Whether to answer only after an fsync."""
+    """True if the response waits for an fsync."""
     batches: tuple[Batch, ...] = ()
 
     @property
     def end(self) -> Offset:
-        """Where the follower's log is known to agree up to, once it has taken this in."""
+        """End up to which the follower's log agrees, once it has appended this."""
         return self.batches[-1].last_offset + 1 if self.batches else self.prev_offset
 
 
 @dataclass(frozen=True, slots=True)
 class RaftAnswer:
-    """What a follower says to one :class:`RaftAppend`."""
+    """A follower's response to one :class:`RaftAppend`."""
 
     partition: TopicPartition
     term: LeaderEpoch
@@ -79,7 +79,7 @@ class RaftAnswer:
     end: Offset = -1
     """Its log agrees with the leader's below; -1 if the logs part before."""
     flushed: Offset = -1
-    """How much of that is durable."""
+    """End of what is durable of that."""
     parts: EpochEnd = NO_EPOCH_END
     """Without agreement: the largest of its terms not above the one asked, and where it ends."""
 
@@ -131,7 +131,7 @@ class RaftHeartbeatResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class RaftTimeoutNowRequest(Request):
-    """The leader asks a follower that has everything to stand for election at once."""
+    """The leader asks a follower that has everything to start an election at once."""
 
     partition: TopicPartition
     leader: NodeId
@@ -148,19 +148,19 @@ class RaftTimeoutNowResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class RaftLeader:
-    """Who leads a partition, as the leader itself says."""
+    """The leader of a partition, as it reports itself."""
 
     partition: TopicPartition
     term: LeaderEpoch
     voters: tuple[NodeId, ...] = ()
-    """Whose votes count in the group, old voters among them while members change."""
+    """Members whose votes count, old voters among them while members change."""
     has_arrived: bool = False
-    """Whether the members are, for good, those that the controller wants."""
+    """True once the members are those that the controller has assigned."""
 
 
 @dataclass(frozen=True, slots=True)
 class RaftLeadersRequest(Request):
-    """A broker tells the controller which groups it has come to lead."""
+    """A broker reports to the controller the groups that it leads now."""
 
     broker: NodeId
     broker_epoch: BrokerEpoch
@@ -174,6 +174,6 @@ class RaftLeadersRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class RaftLeadersResponse(Response):
-    """Whether the controller has written it down."""
+    """NONE if the controller has recorded it."""
 
     error: ErrorCode

@@ -12,7 +12,7 @@ from sim.protocol.messages.base import Request, Response
 
 @dataclass(frozen=True, slots=True)
 class DecommissionBrokerRequest(Request):
-    """The administrator wants a broker to give up its replicas, and then its membership."""
+    """An administrator's request that a broker give up its replicas, and then its membership."""
 
     broker: NodeId
 

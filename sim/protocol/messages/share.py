@@ -31,7 +31,7 @@ _BATCH_BYTES = 19
 
 @dataclass(frozen=True, slots=True)
 class ShareGroupHeartbeatRequest(Request):
-    """A member's sign of life; ``None`` stands for what it has said before."""
+    """A member's heartbeat; ``None``: as in its last one."""
 
     group: str
     member_id: str
@@ -47,7 +47,7 @@ class ShareGroupHeartbeatRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class ShareGroupHeartbeatResponse(Response):
-    """``assignment`` is ``None`` where it is what the member has been told before."""
+    """``assignment`` is ``None`` where the member already has it."""
 
     error: ErrorCode
     member_id: str = ""
@@ -63,7 +63,7 @@ class ShareGroupHeartbeatResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class PartitionAcknowledgements:
-    """What a member says of its records of one partition, in the order of the log."""
+    """Acknowledgements of a member's records of one partition, in the order of the log."""
 
     partition: TopicPartition
     said: tuple[Acknowledgement, ...]
@@ -95,8 +95,8 @@ class ShareFetchRequest(Request):
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
         places = len(self.partitions) + len(self.forgotten)
-        told = sum(each.size_bytes for each in self.acknowledgements)
-        return HEADER_BYTES + len(self.member_id) + PARTITION_BYTES * places + told
+        sent = sum(each.size_bytes for each in self.acknowledgements)
+        return HEADER_BYTES + len(self.member_id) + PARTITION_BYTES * places + sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class ShareFetchResult:
     acknowledge_error: ErrorCode = ErrorCode.NONE
     batches: tuple[Batch, ...] = ()
     acquired: tuple[Acquired, ...] = ()
-    """What of the batches is the member's."""
+    """Offsets of the batches that the member has acquired."""
     high_watermark: Offset = -1
     hint: LeaderHint | None = None
 
@@ -121,7 +121,7 @@ class ShareFetchResult:
 
 @dataclass(frozen=True, slots=True)
 class ShareFetchResponse(Response):
-    """With an ``error`` of the session no partition is told of."""
+    """With an ``error`` of the session it has no partitions."""
 
     error: ErrorCode
     results: tuple[ShareFetchResult, ...] = ()
@@ -145,13 +145,13 @@ class ShareAcknowledgeRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        told = sum(each.size_bytes for each in self.acknowledgements)
-        return HEADER_BYTES + len(self.member_id) + told
+        sent = sum(each.size_bytes for each in self.acknowledgements)
+        return HEADER_BYTES + len(self.member_id) + sent
 
 
 @dataclass(frozen=True, slots=True)
 class ShareAcknowledgeResponse(Response):
-    """How the acknowledgements of each partition fared."""
+    """Error of each partition's acknowledgements."""
 
     error: ErrorCode
     results: tuple[tuple[TopicPartition, ErrorCode], ...] = ()

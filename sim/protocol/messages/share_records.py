@@ -7,7 +7,7 @@ from sim.ids import Offset, TopicPartition
 
 
 class RecordState(IntEnum):
-    """What a share partition knows of a record in flight; numbers are Kafka's.
+    """State of a record in flight in a share partition; numbers are Kafka's.
 
     Source: ``org.apache.kafka.server.share.fetch.RecordState``.
     """
@@ -19,7 +19,7 @@ class RecordState(IntEnum):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the record is never delivered again."""
+        """True if the record is never delivered again."""
         return self in {RecordState.ACKNOWLEDGED, RecordState.ARCHIVED}
 
 
@@ -41,7 +41,7 @@ class ShareKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What decides which partition of ``__share_group_state`` keeps it."""
+        """Key that decides which partition of ``__share_group_state`` keeps it."""
         return f"{self.group}:{self.topic_id}:{self.partition}"
 
     @property
@@ -59,7 +59,7 @@ class Acquired(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """What a member says of records in a row: one type for all of them, or one for each."""
+    """A member's acknowledgement of consecutive records: one type for all, or one for each."""
 
     first: Offset
     last: Offset

@@ -2,7 +2,7 @@
 
 Source: ``clients/src/main/resources/common/message`` (4.1): AddPartitionsToTxn, AddOffsetsToTxn,
 TxnOffsetCommit, EndTxn, WriteTxnMarkers (KIP-98, KIP-447, KIP-890). InitProducerId and
-FindCoordinator serve idempotent producers and groups too, and stand with theirs.
+FindCoordinator serve idempotent producers and groups too, and are with theirs.
 """
 
 from dataclasses import dataclass

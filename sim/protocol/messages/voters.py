@@ -9,7 +9,7 @@ from sim.protocol.messages.base import Request, Response
 
 @dataclass(frozen=True, slots=True)
 class AddRaftVoterRequest(Request):
-    """The administrator wants a controller to vote: this process's disk, not only its id."""
+    """An administrator's request that a controller vote: this process's disk, not only its id."""
 
     voter: NodeId
     directory: str
@@ -25,7 +25,7 @@ class AddRaftVoterResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class RemoveRaftVoterRequest(Request):
-    """The administrator wants a controller not to vote any more."""
+    """An administrator's request that a controller no longer vote."""
 
     voter: NodeId
     directory: str

@@ -1,1 +1,1 @@
-"""metadata."""
+"""Metadata records, and the image that they replay into."""

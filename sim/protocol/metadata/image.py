@@ -1,7 +1,7 @@
-"""The image that metadata records replay into.
+"""The metadata image that records replay into.
 
-Every broker and controller replays the same committed records with the same code, so what differs
-between them is only how far each has come.
+Every broker and controller replays the same committed records with the same code, so they differ
+only in the offset that each has reached.
 
 Source: ``org.apache.kafka.image.MetadataImage``.
 """
@@ -30,12 +30,12 @@ from sim.protocol.metadata.records import (
 )
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
-"""Whom a quota is for: see :class:`~sim.protocol.metadata.records.ClientQuotaRecord`."""
+"""Entity of a quota: see :class:`~sim.protocol.metadata.records.ClientQuotaRecord`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionRegistration:
-    """One partition as the controller has decided it. Node tuples keep Kafka's order.
+    """Registration of one partition. Node tuples keep Kafka's order.
 
     Source: ``org.apache.kafka.metadata.PartitionRegistration``.
     """
@@ -58,7 +58,7 @@ class PartitionRegistration:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """One broker as the controller has registered it."""
+    """Registration of one broker."""
 
     broker: NodeId
     epoch: BrokerEpoch
@@ -73,7 +73,7 @@ class BrokerRegistration:
 
 @dataclass(slots=True)
 class MetadataImage:
-    """What replaying the log up to ``offset`` (exclusive) gives. Changed only by ``replay``."""
+    """State after replaying the log up to ``offset`` (exclusive). Changed only by ``replay``."""
 
     offset: Offset = 0
     epoch: LeaderEpoch = 0
@@ -89,17 +89,18 @@ class MetadataImage:
     client_quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
     """Quotas by entity and name, none without a value."""
     memberships: dict[NodeId, str] = field(default_factory=dict)
-    """Brokers that come, go or are gone, by the values of ``metadata_records.MEMBERSHIP``."""
+    """Brokers that are joining, draining or removed, by the values of
+    ``metadata_records.MEMBERSHIP``."""
     changed: dict[TopicPartition, None] = field(default_factory=dict)
     """Partitions touched by partition records since the last :meth:`take_changed`, oldest first."""
     reconfigured: dict[str, None] = field(default_factory=dict)
     """Topics whose settings changed since the last :meth:`take_reconfigured`, oldest first."""
 
     def replay(self, offset: Offset, epoch: LeaderEpoch, record: MetadataRecord) -> None:
-        """Apply the record at the offset.
+        """Applies the record at the offset.
 
         Raises:
-            AssertionError: If the record does not come next, or speaks of what does not exist.
+            AssertionError: If the record is not the next one, or refers to something unknown.
         """
         assert offset == self.offset, f"record at {offset}, expected {self.offset}"
         apply = _REPLAY.get(type(record))
@@ -111,10 +112,10 @@ class MetadataImage:
     def load(
         self, end_offset: Offset, epoch: LeaderEpoch, records: Iterable[MetadataRecord]
     ) -> None:
-        """Become the state that a snapshot of everything below the offset holds.
+        """Replaces the state by that of a snapshot of everything below the offset.
 
-        Partitions that are gone, new or different count as changed, and so do topics with other
-        settings. What was registered in it counts as registered right below the offset, as in
+        Partitions that were removed, added or changed count as changed, and so do topics with other
+        settings. Registrations count as made right below the offset, as in
         ``ClusterControlManager.replay``.
         """
         before = self.partitions
@@ -151,7 +152,7 @@ class MetadataImage:
         return reconfigured
 
     def copy(self) -> "MetadataImage":
-        """An image that may go another way; registrations are shared, being frozen."""
+        """A copy that can diverge; registrations are shared, being frozen."""
         return MetadataImage(
             self.offset,
             self.epoch,
@@ -179,9 +180,9 @@ class MetadataImage:
 
     def effective_min_in_sync(self, topic: str) -> int:
         """``min.insync.replicas``, but no more than the topic's replication factor."""
-        asked = int(self.config_of(topic, "min.insync.replicas", "1"))
+        configured = int(self.config_of(topic, "min.insync.replicas", "1"))
         first = self.partitions.get(TopicPartition(topic, 0))
-        return asked if first is None else min(asked, len(first.replicas))
+        return configured if first is None else min(configured, len(first.replicas))
 
     def leader_of(self, partition: TopicPartition) -> NodeId:
         """The partition's leader; NO_LEADER if it has none or is unknown."""
@@ -325,7 +326,7 @@ def _configure(image: MetadataImage, record: ConfigRecord, _offset: Offset) -> N
         configs.pop(record.name, None)
     else:
         configs[record.name] = record.value
-    # Settings of a topic under creation come before its partitions: nobody holds an old value.
+    # Settings of a topic under creation come before its partitions: no part holds an old value.
     for topic in (record.resource_name,) if record.resource_name else tuple(image.topic_ids):
         if image.partition_counts.get(topic, 0):
             image.reconfigured[topic] = None
@@ -360,7 +361,7 @@ def _finalize_feature(image: MetadataImage, record: FeatureLevelRecord, _offset:
         image.features[record.name] = record.level
 
 
-# Each function takes the record type it is registered for, which a plain dictionary cannot say.
+# Each function takes the record type it is registered for, which a dict type cannot express.
 _REPLAY: dict[type, Callable[..., None]] = {
     RegisterBrokerRecord: _register,
     UnregisterBrokerRecord: _unregister,

@@ -1,4 +1,4 @@
-"""Records of the metadata log, as plain values. Their bytes are ``sim.records.metadata``'s.
+"""Records of the metadata log, as plain values; ``sim.records.metadata`` encodes them.
 
 Left out: ACLs, SCRAM credentials, delegation tokens and cordoned directories.
 
@@ -17,21 +17,20 @@ TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 """``ConfigRecord.resource_type``; the broker resource named "" is the cluster's default."""
 
 MEMBERSHIP = "membership"
-"""Setting of one broker that says how it belongs to a cluster of Raft groups: it has just come and
-is to be given its share, is being drained, or was removed; a broker without it is a plain member.
-Redpanda keeps that in a log of its own."""
+"""Setting of one broker with its membership in a cluster of Raft groups: joining, draining or
+removed; a broker without it is a plain member. Redpanda keeps that in a log of its own."""
 
 JOINING, DRAINING, REMOVED = "joining", "draining", "removed"
 """Values of :data:`MEMBERSHIP`."""
 
 UNASSIGNED_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
-"""A replica whose broker has not said in which log directory it lies (KIP-858)."""
+"""Directory of a replica that its broker has not assigned yet (KIP-858)."""
 
 MIGRATING_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAg"
 """As unassigned, for brokers that registered before they had directory ids (KIP-858)."""
 
 LOST_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAQ"
-"""A directory that is gone, without its id being known (KIP-858)."""
+"""A failed directory of unknown id (KIP-858)."""
 
 # -- records --------------------------------------------------------------------------------------
 # Ids (topics, incarnations, directories) are 128-bit and kept in Kafka's printed form: URL-safe
@@ -40,7 +39,7 @@ LOST_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 @dataclass(frozen=True, slots=True)
 class RegisterBrokerRecord:
-    """A broker process introduced itself; it starts fenced. Replaces its former registration."""
+    """Registers a broker process, fenced. Replaces its former registration."""
 
     broker: NodeId
     incarnation: str
@@ -53,7 +52,7 @@ class RegisterBrokerRecord:
 
 @dataclass(frozen=True, slots=True)
 class UnregisterBrokerRecord:
-    """A broker is gone for good."""
+    """Removes a broker for good."""
 
     broker: NodeId
     broker_epoch: BrokerEpoch
@@ -95,7 +94,7 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartitionChangeRecord:
-    """What changed in a partition; ``None`` leaves a field as it is.
+    """Change of a partition; ``None`` leaves a field as it is.
 
     The partition epoch grows by one with every such record, the leader epoch by one whenever
     ``leader`` is given, even if it names the same leader.
@@ -164,14 +163,14 @@ class FeatureLevelRecord:
 
 @dataclass(frozen=True, slots=True)
 class ClearElrRecord:
-    """The eligible leader replicas of a topic, or with "" of every topic, are none (KIP-966)."""
+    """Clears the eligible leader replicas of a topic, or with "" of every topic (KIP-966)."""
 
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoOpRecord:
-    """Nothing; keeps the metadata offset moving."""
+    """Nothing; advances the metadata offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +187,7 @@ class EndTransactionRecord:
 
 @dataclass(frozen=True, slots=True)
 class RegisterControllerRecord:
-    """A controller process introduced itself (KIP-919)."""
+    """Registers a controller process (KIP-919)."""
 
     controller: NodeId
     incarnation: str
@@ -204,7 +203,7 @@ class LeaderChangeMessage:
 
 
 class Voter(NamedTuple):
-    """A voter of a dynamic quorum: an id and the disk it voted on (KIP-853)."""
+    """A voter of a dynamic quorum: an id and its directory (KIP-853)."""
 
     node: NodeId
     directory: str
@@ -220,7 +219,7 @@ class KRaftVersionRecord:
 
 @dataclass(frozen=True, slots=True)
 class VotersRecord:
-    """Control record: who votes from here on, by id; in force before it is committed."""
+    """Control record: voters from here on, by id; in force before it is committed."""
 
     voters: tuple[Voter, ...]
 
@@ -246,4 +245,4 @@ MetadataRecord: TypeAlias = (
     | KRaftVersionRecord
     | VotersRecord
 )
-"""Everything the metadata log holds."""
+"""Union of the metadata log's records."""

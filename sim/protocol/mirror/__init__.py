@@ -1,1 +1,1 @@
-"""mirror."""
+"""MirrorMaker 2: copies, offset syncs, checkpoints."""

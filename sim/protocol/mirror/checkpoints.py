@@ -1,11 +1,11 @@
-"""A mirror's checkpoints: where groups of the source cluster would stand in the target cluster.
+"""A mirror's checkpoints: offsets of the source cluster's groups, translated to the target cluster.
 
-One machine asks the source cluster, every ``emit.checkpoints.interval.seconds``, what groups have
-committed there, and translates it. The other one, if ``sync.group.offsets.enabled``, commits what
-was translated to the target cluster: for groups without members there, and only forward.
+One machine reads, every ``emit.checkpoints.interval.seconds``, the groups' committed offsets in the
+source cluster, and translates them. The other one, if ``sync.group.offsets.enabled``, commits the
+translated offsets to the target cluster: for groups without members there, and only forward.
 
-Left out: reading the topics of syncs and checkpoints when the task starts; what they would tell is
-handed to it.
+Left out: reading the topics of syncs and checkpoints when the task starts; their contents are
+passed to it.
 
 Source: ``connect.mirror.{MirrorCheckpointTask,CheckpointStore}``; KIP-382, KIP-545.
 """
@@ -31,7 +31,7 @@ _INTERVAL = "interval"
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPlan:
-    """What is checkpointed, and how often."""
+    """Groups and partitions of checkpoints, and their interval."""
 
     groups: tuple[str, ...]
     renamed: Mapping[TopicPartition, TopicPartition]
@@ -50,7 +50,7 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncsTold:
+class SyncsWritten:
     """Event: offset syncs have reached the task."""
 
     syncs: tuple[OffsetSync, ...]
@@ -58,7 +58,7 @@ class SyncsTold:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where a group stands in one partition."""
+    """Position of a group in one partition."""
 
     partition: TopicPartition
     """Of the target cluster."""
@@ -68,24 +68,24 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """Effect of the first machine, event of the second: what one round found for a group."""
+    """Effect of the first machine, event of the second: checkpoints of one round for a group."""
 
     group: str
     found: tuple[Checkpoint, ...]
 
 
-CheckpointEvent = Started | SyncsTold | ResponseReceived | RequestFailed | TimerFired
+CheckpointEvent = Started | SyncsWritten | ResponseReceived | RequestFailed | TimerFired
 CheckpointEffect = Send | SetTimer | Checkpoints
 
 
 class MirrorCheckpointTask:
-    """Asks for committed offsets and translates them.
+    """Reads committed offsets and translates them.
 
     Args:
-        plan: What is to be done.
+        plan: Its settings.
         bootstrap: Brokers of the source cluster.
-        emitted: Checkpoints of an earlier process by group and partition of the target cluster;
-            it is kept up to date.
+        emitted: Checkpoints of an earlier process by group and partition of the target cluster; it
+            is kept up to date.
     """
 
     def __init__(
@@ -101,12 +101,12 @@ class MirrorCheckpointTask:
         self._out: list[CheckpointEffect] = []
 
     def handle(self, event: CheckpointEvent, now: Micros) -> list[CheckpointEffect]:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         self._out = []
         match event:
             case Started():
                 self._out.append(SetTimer(_INTERVAL, now + self._plan.interval_us))
-            case SyncsTold():
+            case SyncsWritten():
                 for sync in event.syncs:
                     self._store.take(sync)
             case TimerFired() if event.name == _INTERVAL:
@@ -129,14 +129,14 @@ class MirrorCheckpointTask:
             if downstream is None or downstream < 0:
                 continue  # no sync, or none so old
             checkpoint = Checkpoint(self._plan.renamed[partition], upstream, downstream)
-            if self._is_news(group, checkpoint):
+            if self._is_progress(group, checkpoint):
                 self._emitted[group, checkpoint.partition] = checkpoint
                 found.append(checkpoint)
         if found:
             self._out.append(Checkpoints(group, tuple(found)))
 
-    def _is_news(self, group: str, checkpoint: Checkpoint) -> bool:
-        """Checkpoints go forward, unless the group itself went back."""
+    def _is_progress(self, group: str, checkpoint: Checkpoint) -> bool:
+        """True for a checkpoint that goes forward, or if the group went back."""
         last = self._emitted.get((group, checkpoint.partition))
         if last is None or self._plan.extrapolates:
             return last != checkpoint
@@ -151,7 +151,7 @@ class MirrorGroupSync:
     """Commits checkpoints to the target cluster.
 
     Args:
-        plan: What is to be done.
+        plan: Its settings.
         bootstrap: Brokers of the target cluster.
         name: Printed name of the mirror.
         known: Checkpoints of an earlier process.
@@ -167,13 +167,13 @@ class MirrorGroupSync:
         self._plan = plan
         self._calls = GroupOffsets(bootstrap)
         self._name = name
-        self._wanted: dict[str, dict[TopicPartition, Offset]] = {}
+        self._pending: dict[str, dict[TopicPartition, Offset]] = {}
         for (group, partition), checkpoint in known.items():
-            self._wanted.setdefault(group, {})[partition] = checkpoint.downstream
+            self._pending.setdefault(group, {})[partition] = checkpoint.downstream
         self._out: list[SyncEffect] = []
 
     def handle(self, event: SyncEvent, now: Micros) -> list[SyncEffect]:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         self._out = []
         interval = self._plan.sync_interval_us
         match event:
@@ -181,26 +181,26 @@ class MirrorGroupSync:
                 if interval:
                     self._out.append(SetTimer(_INTERVAL, now + interval))
             case Checkpoints():
-                wanted = self._wanted.setdefault(event.group, {})
-                wanted.update({each.partition: each.downstream for each in event.found})
+                pending = self._pending.setdefault(event.group, {})
+                pending.update({each.partition: each.downstream for each in event.found})
             case TimerFired() if event.name == _INTERVAL:
                 self._out.append(SetTimer(_INTERVAL, now + interval))
-                for group, wanted in self._wanted.items():
-                    self._calls.fetch(group, tuple(wanted), partial(self._fetched, group), now)
+                for group, pending in self._pending.items():
+                    self._calls.fetch(group, tuple(pending), partial(self._fetched, group), now)
             case ResponseReceived() | RequestFailed() | TimerFired():
                 self._calls.handle(event, now)
         sends, self._calls.effects = self._calls.effects, []
         return [*self._out, *sends]
 
     def _fetched(self, group: str, response: Response, now: Micros) -> None:
-        """What the group has there already is not taken back."""
+        """Commits only offsets above those that the group has there."""
         assert isinstance(response, OffsetFetchResponse)
-        wanted = self._wanted[group]
+        pending = self._pending[group]
         ahead = tuple(
             [
-                (partition, wanted[partition], NO_EPOCH)
+                (partition, pending[partition], NO_EPOCH)
                 for partition, offset, _ in response.offsets
-                if wanted[partition] > offset
+                if pending[partition] > offset
             ]
         )
         if response.error is ErrorCode.NONE and ahead:

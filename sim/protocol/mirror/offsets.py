@@ -1,8 +1,8 @@
-"""Which offset of the target cluster stands for which offset of the source cluster.
+"""Translation of source offsets to target offsets by offset syncs.
 
 Offsets of a record and of its copy differ: markers and removed records leave gaps on one side only,
-and what is copied twice takes two offsets on the other. So a mirror tells pairs of offsets now and
-then (*offset syncs*), and translates from the pairs that it remembers.
+and records copied twice take two offsets on the other. So a mirror writes pairs of offsets now and
+then (*offset syncs*), and translates by those that it has kept.
 
 Source: ``connect.mirror.{OffsetSyncWriter,OffsetSyncStore,MirrorSourceTask.PartitionState}``;
 KAFKA-12468, KAFKA-12635, KAFKA-14666, KAFKA-15906.
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from sim.ids import NO_OFFSET, Offset, TopicPartition
 
 HISTORY: Final = 64
-"""Offset syncs remembered of each partition (``SYNCS_PER_PARTITION``)."""
+"""Offset syncs kept for each partition (``SYNCS_PER_PARTITION``)."""
 
 
 class OffsetSync(NamedTuple):
@@ -26,7 +26,7 @@ class OffsetSync(NamedTuple):
 
 
 class _Partition:
-    """What the writer remembers of one partition of the source cluster."""
+    """The writer's state of one partition of the source cluster."""
 
     __slots__ = ("delayed", "last_downstream", "last_upstream", "next_upstream", "seen_downstream")
 
@@ -39,12 +39,12 @@ class _Partition:
 
 
 class OffsetSyncWriter:
-    """Chooses the pairs of offsets that are told.
+    """Chooses the pairs of offsets that are written.
 
     Args:
-        lag_max: ``offset.lag.max``; 0 tells of every record.
-        extrapolates: Whether translation goes on from the last sync at the pace of the source, as
-            before KAFKA-12468: then only a gap or a jump is told.
+        lag_max: ``offset.lag.max``; 0: a sync for every record.
+        extrapolates: True if translation continues from the last sync at the pace of the source, as
+            before KAFKA-12468: then only a gap or a jump needs a sync.
     """
 
     def __init__(self, lag_max: int, *, extrapolates: bool = False) -> None:
@@ -56,41 +56,41 @@ class OffsetSyncWriter:
     def mirrored(
         self, partition: TopicPartition, upstream: Offset, downstream: Offset, count: int
     ) -> list[OffsetSync]:
-        """Records in a row, on both sides, are acknowledged by the target cluster.
+        """Handles consecutive records, on both sides, that the target cluster has acknowledged.
 
         Args:
             partition: Of the source cluster.
             upstream: Offset of the first of them there.
             downstream: Offset of its copy.
-            count: How many; at least one.
+            count: Number of records; at least one.
 
         Returns:
-            What is told at once, in order of offset.
+            Syncs to write at once, in order of offset.
         """
         known = self._partitions.get(partition)
         if known is None:
             known = self._partitions[partition] = _Partition()
             known.next_upstream = 0
-        told: list[OffsetSync] = []
+        syncs: list[OffsetSync] = []
         at = 0
-        if self._tells_first(known, upstream, downstream):
-            told.append(self._tell(known, partition, upstream, downstream))
+        if self._needs_sync(known, upstream, downstream):
+            syncs.append(self._sync(known, partition, upstream, downstream))
             at = 1
         while at < count and not self._extrapolates:
-            # Inside a row of records only the distance to the last sync grows.
+            # Inside a run of records only the distance to the last sync grows.
             at = max(at, known.last_downstream + 1 + self._lag_max - downstream)
             if at < count:
-                told.append(self._tell(known, partition, upstream + at, downstream + at))
+                syncs.append(self._sync(known, partition, upstream + at, downstream + at))
                 at += 1
         last = OffsetSync(partition, upstream + count - 1, downstream + count - 1)
         known.next_upstream, known.seen_downstream = last.upstream + 1, last.downstream
-        known.delayed = None if told and told[-1] == last else last
-        return told
+        known.delayed = None if syncs and syncs[-1] == last else last
+        return syncs
 
     def promote(self) -> list[OffsetSync]:
-        """The task commits: the newest pair of each partition is told, if it was not (KAFKA-15906).
+        """The task commits: returns the newest unwritten pair of each partition (KAFKA-15906).
 
-        Nothing where translation extrapolates, which is older.
+        None where translation extrapolates, which is older.
         """
         found: list[OffsetSync] = []
         for known in self._partitions.values():
@@ -99,7 +99,7 @@ class OffsetSyncWriter:
             known.delayed = None
         return found
 
-    def _tells_first(self, known: _Partition, upstream: Offset, downstream: Offset) -> bool:
+    def _needs_sync(self, known: _Partition, upstream: Offset, downstream: Offset) -> bool:
         if known.last_downstream < 0 or upstream != known.next_upstream:
             return True
         if downstream < known.seen_downstream:
@@ -110,7 +110,7 @@ class OffsetSyncWriter:
         return downstream - expected >= self._lag_max
 
     @staticmethod
-    def _tell(
+    def _sync(
         known: _Partition, partition: TopicPartition, upstream: Offset, downstream: Offset
     ) -> OffsetSync:
         known.last_upstream, known.last_downstream = upstream, downstream
@@ -118,12 +118,12 @@ class OffsetSyncWriter:
 
 
 class OffsetSyncStore:
-    """Translates offsets of groups by the syncs it has heard of.
+    """Translates offsets of groups by the syncs that it has read.
 
     Of each partition 64 syncs are kept, those near the newest close together, older ones further
-    and further apart. An offset between two syncs becomes the one behind the copy of the older
-    sync's record: never beyond the true one, so that nothing is skipped, and read again is what
-    lies between.
+    and further apart. An offset between two syncs becomes the one after the copy of the older
+    sync's record: never beyond the true one, so that nothing is skipped, and the records in between
+    are read again.
 
     Args:
         extrapolates: As before KAFKA-12468 and KAFKA-14666: only the newest sync is kept, and the
@@ -136,7 +136,7 @@ class OffsetSyncStore:
         self._syncs: dict[TopicPartition, list[OffsetSync]] = {}
 
     def take(self, sync: OffsetSync) -> None:
-        """A sync was told; one that goes back makes all others void."""
+        """Adds a sync; one that goes back removes all others."""
         syncs = self._syncs.get(sync.partition)
         if syncs is None or self._extrapolates or syncs[0].upstream > sync.upstream:
             self._syncs[sync.partition] = [sync] * HISTORY
@@ -144,10 +144,10 @@ class OffsetSyncStore:
             self._syncs[sync.partition] = _with_newest(syncs, sync)
 
     def translate(self, partition: TopicPartition, upstream: Offset) -> Offset | None:
-        """The offset of the target cluster for a committed offset of the source cluster.
+        """Offset of the target cluster for a committed offset of the source cluster.
 
         Returns:
-            -1 if it lies before every sync that is known; ``None`` if there is no sync at all.
+            -1 if it is before every known sync; ``None`` without any sync.
         """
         syncs = self._syncs.get(partition)
         if self._extrapolates:
@@ -170,10 +170,10 @@ class OffsetSyncStore:
 
 
 def _with_newest(former: list[OffsetSync], newest: OffsetSync) -> list[OffsetSync]:
-    """The syncs with a newer one in front: place ``n`` holds one at most about ``2**n`` older.
+    """The syncs with a new first one: place ``n`` holds one at most about ``2**n`` older.
 
-    What stood in front moves back as far as its age and its distance to its neighbours allow; from
-    the first place on whose sync is still young enough, all stays as it was.
+    The former first one moves back as far as its age and its distance to its neighbours allow; from
+    the first place on whose sync is still young enough, the rest stays.
     """
     syncs = [newest, *former[1:]]
     candidate, moved = newest, 0
@@ -192,7 +192,7 @@ def _candidate(
     candidate: OffsetSync,
     moved: int,
 ) -> tuple[OffsetSync, int]:
-    """What may stand at a place, and how many of the former syncs have been looked at for good."""
+    """Sync for a place, and the number of former syncs that are done with."""
     while True:
         old = former[moved]
         is_apart = _is_apart(syncs[place - 1], old, place - 1)
@@ -208,12 +208,12 @@ def _candidate(
 
 
 def _is_young(front: OffsetSync, sync: OffsetSync, place: int) -> bool:
-    """Whether a sync may stand at a place, behind the one that stands in front of it."""
+    """True if a sync is young enough for a place, after the one before it."""
     if front is sync or place == HISTORY - 1:
         return True
     return front.upstream - sync.upstream <= (1 << place) - (1 << place - 1)
 
 
 def _is_apart(front: OffsetSync, sync: OffsetSync, place: int) -> bool:
-    """Whether two syncs in a row are far enough from each other, the first one at a place."""
+    """True if two consecutive syncs are far enough apart, the first one at a place."""
     return front is sync or front.upstream - sync.upstream >= 1 << max(place - 2, 0)

@@ -1,4 +1,4 @@
-"""Copies on their way to the target cluster: each goes to the partition that its original is in.
+"""Copies for the target cluster: each has the partition of its original.
 
 Source: ``connect.mirror.MirrorSourceTask.convertRecord``.
 """
@@ -30,13 +30,13 @@ class MirrorOutputs(TaskOutputs):
         return partitions[at]
 
     def offsets_of(self, outputs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The offset of each copy's original; what a poll returned has no gaps inside a batch."""
+        """Offset of each copy's original; a poll's records have no gaps inside a batch."""
         at, within = self.places(outputs)
         return np.array([piece.base_offset for piece in self.pieces], dtype=np.int64)[at] + within
 
 
 class MirrorFeed(ArrivalFeed):
-    """Knows where records without keys go."""
+    """Chooses the partitions of records without keys."""
 
     def __init__(self, source: ArrivalSource, outputs: MirrorOutputs) -> None:
         self._outputs = outputs
@@ -44,7 +44,7 @@ class MirrorFeed(ArrivalFeed):
         self._keyed = True
 
     def partitions_of(self, keys: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-        """Of numbered copies; the target topic has at least the partitions of the source's."""
+        """Partitions of numbered copies; the target topic has at least those of the source's."""
         partitions = self._outputs.partitions_of(keys)
         assert int(partitions.max()) < count, f"{count} partitions in the target cluster"
         return partitions

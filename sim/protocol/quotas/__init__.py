@@ -1,1 +1,1 @@
-"""quotas."""
+"""Client and connection quotas on one broker (``ClientQuotaManager``, ``ConnectionQuotas``)."""

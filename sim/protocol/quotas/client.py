@@ -1,15 +1,15 @@
-"""Quotas of clients on one broker: bytes produced and fetched, and threads' time.
+"""Client quotas on one broker: bytes produced and fetched, and threads' time.
 
-Each quota is the broker's own: a client that spreads over three brokers may have three times as
-much. What a client did is counted over samples; above its bound it is told, and made, to wait until
-the rate would be back at the bound. An answer to a client that waits is sent at once and its
-connection muted (KIP-219); before that the answer itself waited. Every client is the user
-ANONYMOUS, as on a listener without authentication. Brokers have no quotas.
+Each quota is the broker's own: a client of three brokers may have three times as much. A client's
+usage is counted over samples; above its bound it is throttled until the rate would be back at the
+bound. A throttled client's response is sent at once and its connection muted (KIP-219); before that
+the response waited. Every client is the user ANONYMOUS, as on a listener without authentication.
+Brokers have no quotas.
 
-Quotas of connections are :mod:`sim.protocol.quotas.connection`, of changes to the metadata
+Quotas of connections are in :mod:`sim.protocol.quotas.connection`, of changes to the metadata in
 :mod:`sim.protocol.controller.mutation_quotas`.
 
-Left out: custom callbacks; the header of a fetch's answer counts as large as any other's.
+Left out: custom callbacks; the header of a fetch response counts as large as any other's.
 
 Source: KIP-13, KIP-55, KIP-124, KIP-219; ``kafka.server.{ClientQuotaManager,
 ClientRequestQuotaManager}``, ``QuotaUtils``, ``KafkaApis``.
@@ -26,10 +26,10 @@ from sim.protocol.quotas.rate import MS_PER_S, SampledRate, ms_of
 from sim.units import MS, SECOND, Bytes, Micros
 
 USER = "ANONYMOUS"
-"""``KafkaPrincipal.ANONYMOUS``: who everybody is without authentication."""
+"""``KafkaPrincipal.ANONYMOUS``: every user without authentication."""
 
 UNLIMITED = (1 << 63) - 1
-"""The bound of whom no quota is for."""
+"""Bound of clients without a quota."""
 
 _US_PER_PERCENT = SECOND // 100
 
@@ -40,41 +40,42 @@ _BY_USER_AND_CLIENT_ID = 4
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotaConfig:
-    """Settings, and who has which client-id."""
+    """Settings, and client-ids of clients."""
 
     client_ids: Mapping[str, str] = field(default_factory=dict)
-    """By printed name; whoever is not in it, as other brokers, has no quota."""
+    """By printed name; others, as brokers, have no quota."""
     samples: int = 11
     """``quota.window.num``."""
     window_ms: int = 1_000
     """``quota.window.size.seconds``."""
     mutes: bool = True
-    """Answers at once and mutes the connection (KIP-219, since 2.0); else the answer waits."""
+    """True if it answers at once and mutes the connection (KIP-219, since 2.0); else the response
+    waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """How an answer is throttled."""
+    """Throttling of a response."""
 
     answer_after_us: Micros
-    """How long the answer waits."""
+    """Delay of the response."""
     unmute_after_us: Micros
-    """After what time the connection's next request may be taken up; no less."""
-    told_us: Micros
-    """``throttle_time_ms`` for the client to honour; 0: it need not."""
+    """Least delay of the connection's next request."""
+    throttle_time_us: Micros
+    """``throttle_time_ms`` for the client to honour; 0: none."""
     quota: str
-    """The name of the quota that makes it wait for longest."""
+    """Name of the quota with the longest throttling."""
     client_id: str
 
 
 class QuotaManager:
-    """One kind of quota: who shares which rate, and what its bound is.
+    """One kind of quota: rates of entities, and their bounds.
 
     Args:
         samples: ``quota.window.num``.
         window_ms: ``quota.window.size.seconds``.
-        scale: What a quota's value of one is in the unit of what is counted.
-        bounded: Whether nobody waits longer than one sample lasts.
+        scale: Units of counted values in a quota's value of one.
+        bounded: True if throttling is limited to one sample's length.
     """
 
     def __init__(
@@ -90,11 +91,11 @@ class QuotaManager:
 
     @property
     def enabled(self) -> bool:
-        """Whether there are quotas: only then is anything counted, and then for everybody."""
+        """True if there are quotas: values are counted only then, and then for every client."""
         return self._levels != 0
 
     def update(self, quotas: dict[QuotaEntity, float]) -> None:
-        """All quotas of this kind, as they are now."""
+        """Sets all quotas of this kind."""
         self._quotas = quotas
         self._levels = 0
         for entity in quotas:
@@ -109,8 +110,8 @@ class QuotaManager:
     def sharers(self, user: str, client_id: str) -> tuple[str, str]:
         """User and client-id under which a client is counted; "" for any.
 
-        With quotas on one level only everybody is counted on that level, with more on that of the
-        most specific quota that there is for the client.
+        With quotas on one level only every client is counted on that level, with more on that of
+        the most specific quota of the client.
 
         Source: ``ClientQuotaManager.DefaultQuotaCallback.quotaMetricTags``.
         """
@@ -130,7 +131,7 @@ class QuotaManager:
         return "", client_id
 
     def bound(self, sharers: tuple[str, str]) -> float:
-        """Per second, for those who share a rate, in the unit of what is counted."""
+        """Bound of those who share a rate, per second, in the unit of counted values."""
         for entity in _entities(*sharers):
             found = self._quotas.get(entity)
             if found is not None:
@@ -138,15 +139,15 @@ class QuotaManager:
         return UNLIMITED
 
     def burst(self, user: str, client_id: str) -> int:
-        """Whatever is larger than this in one answer is throttled in any case."""
+        """Size above which a single response is throttled in any case."""
         bound = self.bound(self.sharers(user, client_id))
         return int(bound * ((self._samples - 1) * self._window_ms // MS_PER_S))
 
     def record(self, user: str, client_id: str, value: int, now_ms: int) -> int:
-        """Count a value.
+        """Counts a value.
 
         Returns:
-            For how many milliseconds the client has to wait.
+            Throttle time in milliseconds.
         """
         sharers = self.sharers(user, client_id)
         rate = self._rate(sharers)
@@ -158,7 +159,7 @@ class QuotaManager:
         return min(wait, self._longest_ms)
 
     def count(self, user: str, client_id: str, value: int, now_ms: int) -> None:
-        """Count a value, or take a negative one back, without asking whether it was too much."""
+        """Counts a value, or takes a negative one back, without throttling."""
         self._rate(self.sharers(user, client_id)).record(value, now_ms)
 
     def _rate(self, sharers: tuple[str, str]) -> SampledRate:
@@ -169,7 +170,7 @@ class QuotaManager:
 
 
 def _entities(user: str, client_id: str) -> tuple[QuotaEntity, ...]:
-    """Whose quota is asked for, the most specific first."""
+    """Entities of possible quotas, the most specific first."""
     if user and client_id:
         return tuple(
             (("user", name), ("client-id", of)) for name in (user, None) for of in (client_id, None)
@@ -185,13 +186,13 @@ class _Call:
     size: Bytes
     thread_us: Micros
     bytes_ms: int = 0
-    """How long a fetch's bytes make its client wait."""
+    """Throttle time of a fetch's bytes."""
     request_ms: int = -1
-    """How long the handlers' time makes it wait; -1: not asked yet."""
+    """Throttle time of the handlers' time; -1: not computed yet."""
 
 
 class ClientQuotas:
-    """All quotas of one broker's clients, request by request."""
+    """All client quotas of one broker, request by request."""
 
     def __init__(self, config: ClientQuotaConfig) -> None:
         samples, window_ms = config.samples, config.window_ms
@@ -202,7 +203,7 @@ class ClientQuotas:
         self._calls: dict[int, _Call] = {}
 
     def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """The cluster's metadata says so."""
+        """Applies quotas of the cluster's metadata."""
         for name, manager in (
             ("producer_byte_rate", self.produce),
             ("consumer_byte_rate", self.fetch),
@@ -213,22 +214,22 @@ class ClientQuotas:
     def begin(
         self, token: int, client: str, request: Request, size: Bytes, thread_us: Micros
     ) -> None:
-        """A request is decided upon, for which handlers have worked so long."""
+        """Begins a request's decision, after so much handler time."""
         client_id = self._config.client_ids.get(client)
         if client_id is not None:
             self._calls[token] = _Call(client_id, request, size, thread_us)
 
     def fetch_bytes_max(self, client: str) -> Bytes:
-        """How many bytes of records an answer to the client may have at most."""
+        """Limit of a response's bytes of records for the client."""
         client_id = self._config.client_ids.get(client)
         if client_id is None or not self.fetch.enabled:
             return UNLIMITED
         return self.fetch.burst(USER, client_id)
 
     def holds_back(self, token: int, size: Bytes, now: Micros) -> bool:
-        """Count the bytes with which a fetch is to be answered; whether it gets none for now.
+        """Counts the bytes of a fetch response; true if the client gets none for now.
 
-        What it does not get is not counted.
+        Withheld bytes are not counted.
         """
         call = self._calls.get(token)
         if call is None or not self.fetch.enabled:
@@ -243,7 +244,7 @@ class ClientQuotas:
         return True
 
     def answered(self, token: int, network_us: Micros, now: Micros) -> Throttle | None:
-        """A request is answered, for which network threads work so long; ``None``: go on."""
+        """Counts a response's network time; ``None``: not throttled."""
         call = self._calls.pop(token, None)
         if call is None:
             return None
@@ -265,7 +266,7 @@ class ClientQuotas:
         return Throttle(wait, wait, 0, quota, call.client_id)
 
     def _request_ms(self, call: _Call, now_ms: int) -> int:
-        """Count the handlers' time, once; produce requests that nobody answers are exempt."""
+        """Counts the handlers' time, once; acks=0 requests are exempt."""
         if call.request_ms < 0:
             request = call.request
             is_exempt = type(request) is ProduceRequest and request.acks == 0

@@ -1,12 +1,12 @@
-"""Quotas of connections on one broker: how many, and how many new ones a second.
+"""Connection quotas on one broker: their number, and the rate of new ones.
 
-Each listener has one acceptor, which takes connections one after the other. It waits while new ones
-come faster than the broker's rate allows, or while there is no room for another one on the broker;
-what comes meanwhile stands in the backlog. A connection from an address that opens too many a
-second is closed after a while instead of being served, and one from an address that has as many as
-it may have is closed at once. Other brokers and the controllers come by a listener of their own,
-which is protected: no room and no rate of the broker hold them back, and if they come when there is
-no room, the client that was idle for longest is closed.
+Each listener has one acceptor, which accepts connections one after the other. It waits while new
+ones come faster than the broker's rate allows, or while the broker is at its limit; later ones wait
+in the backlog. A connection from an address that opens too many a second is closed after a while
+instead of being served, and one from an address at its limit is closed at once. Other brokers and
+the controllers use a listener of their own, which is protected: neither limit nor rate of the
+broker applies to it, and if it takes a connection above the limit, the longest idle client is
+closed.
 
 Left out: limits of single listeners; controllers' listeners have none.
 
@@ -24,7 +24,7 @@ from sim.protocol.quotas.rate import SampledRate, ms_of
 from sim.units import MS, NEVER, Micros
 
 CREATION_RATE = "connection_creation_rate"
-"""The quota of an address."""
+"""Quota of an address."""
 
 UNLIMITED = (1 << 31) - 1
 """``Integer.MAX_VALUE``: no limit."""
@@ -45,41 +45,41 @@ class ConnectionQuotaConfig:
     samples: int = 11
     """``quota.window.num``."""
     window_ms: int = 1_000
-    """``quota.window.size.seconds``; no acceptor waits for longer because of a rate."""
+    """``quota.window.size.seconds``; no acceptor waits longer for a rate."""
 
 
 # -- effects --------------------------------------------------------------------------------------
 
 
-class Accept(NamedTuple):
-    """Serve the connection from now on."""
+class AcceptConnection(NamedTuple):
+    """Serves the connection from now on."""
 
     key: int
 
 
-class Drop(NamedTuple):
-    """Close the connection at the instant, without serving it; or a client's that was idle."""
+class DropConnection(NamedTuple):
+    """Closes the connection at the instant, without serving it; or an idle client's."""
 
     key: int
     at: Micros
     quota: str
-    """Which quota is the reason, by its setting's name."""
+    """Name of the setting that is the reason."""
 
 
 class Waited(NamedTuple):
-    """A connection was held back by a rate of the broker for so long."""
+    """A connection has waited so long for a rate of the broker."""
 
     key: int
     wait_us: Micros
 
 
 class WakeAt(NamedTuple):
-    """Ask again at the instant."""
+    """Calls :meth:`ConnectionQuotas.wake` again at the instant."""
 
     at: Micros
 
 
-ConnectionEffect = Accept | Drop | Waited | WakeAt
+ConnectionEffect = AcceptConnection | DropConnection | Waited | WakeAt
 
 
 # -- state ----------------------------------------------------------------------------------------
@@ -97,13 +97,13 @@ class _Acceptor:
     protected: bool
     backlog: deque[_Arrived] = field(default_factory=deque)
     head: int = -1
-    """The connection that is being taken, whose coming was counted; -1: none."""
+    """The connection that is being accepted, already counted; -1: none."""
     until: Micros = 0
-    """How long that one has to wait because of a rate."""
+    """End of its wait for a rate."""
 
 
 class ConnectionQuotas:
-    """All connections of one broker's process; keys are the host's own numbers."""
+    """All connections of one broker's process; keys are the process's own numbers."""
 
     def __init__(self, config: ConnectionQuotaConfig) -> None:
         self._config = config
@@ -119,11 +119,11 @@ class ConnectionQuotas:
 
     @property
     def count(self) -> int:
-        """Connections that are served now."""
+        """Number of served connections."""
         return len(self._held)
 
     def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """The cluster's metadata says so."""
+        """Applies quotas of the cluster's metadata."""
         self._rate_of = {
             entity[0][1]: values[CREATION_RATE]
             for entity, values in quotas.items()
@@ -133,13 +133,13 @@ class ConnectionQuotas:
     def arrived(
         self, key: int, address: str, now: Micros, *, protected: bool
     ) -> list[ConnectionEffect]:
-        """A connection stands in the backlog of a listener."""
+        """A connection has arrived in the backlog of a listener."""
         acceptor = self._brokers if protected else self._clients
         acceptor.backlog.append(_Arrived(key, address))
-        return self.go_on(now)
+        return self.wake(now)
 
     def closed(self, key: int, now: Micros) -> list[ConnectionEffect]:
-        """A connection is gone, served or not: another one may have room."""
+        """A connection was closed, served or not: another one may be accepted."""
         held = self._held.pop(key, None)
         self._protected.pop(key, None)
         for acceptor in (self._clients, self._brokers):
@@ -147,7 +147,7 @@ class ConnectionQuotas:
             acceptor.backlog = deque(waiting)
         if held is not None:
             self._count_of[held.address] -= 1
-        return self.go_on(now)
+        return self.wake(now)
 
     def used(self, key: int) -> None:
         """A request came on a connection."""
@@ -155,19 +155,19 @@ class ConnectionQuotas:
         if held is not None:
             self._held[key] = held
 
-    def go_on(self, now: Micros) -> list[ConnectionEffect]:
-        """Take what can be taken now; to be asked again at the instants of :class:`WakeAt`."""
+    def wake(self, now: Micros) -> list[ConnectionEffect]:
+        """Accepts connections as far as possible; called again at times of :class:`WakeAt`."""
         out: list[ConnectionEffect] = []
-        # Who is protected may take the room that a client would have.
+        # A protected connection may take a client's place.
         for acceptor in (self._brokers, self._clients):
             self._take(acceptor, now, out)
         if self.count > self._config.max_connections:
             idle = next((key for key in self._held if key not in self._protected), None)
             if idle is not None:
-                out.append(Drop(idle, now, "max.connections"))
+                out.append(DropConnection(idle, now, "max.connections"))
         return out
 
-    # -- inside -----------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
     def _take(self, acceptor: _Acceptor, now: Micros, out: list[ConnectionEffect]) -> None:
         while acceptor.backlog:
@@ -195,17 +195,17 @@ class ConnectionQuotas:
         if wait_ms:
             if not protected:
                 self._rate.record(-1, ms_of(now))
-            out.append(Drop(key, now + wait_ms * MS, CREATION_RATE))
+            out.append(DropConnection(key, now + wait_ms * MS, CREATION_RATE))
             return
         most = self._config.overrides.get(address, self._config.max_per_address)
         if self._count_of.get(address, 0) >= most:
-            out.append(Drop(key, now, "max.connections.per.ip"))
+            out.append(DropConnection(key, now, "max.connections.per.ip"))
             return
         self._count_of[address] = self._count_of.get(address, 0) + 1
         self._held[key] = arrived
         if protected:
             self._protected[key] = None
-        out.append(Accept(key))
+        out.append(AcceptConnection(key))
 
     def _broker_wait_ms(self, now: Micros) -> int:
         return self._recorded(self._rate, self._config.creation_rate, now)
@@ -224,7 +224,7 @@ class ConnectionQuotas:
         return wait
 
     def _recorded(self, rate: SampledRate, bound: float, now: Micros) -> int:
-        """Count a connection; for how many milliseconds it has to wait."""
+        """Counts a connection; returns its wait in milliseconds."""
         now_ms = ms_of(now)
         rate.record(1, now_ms)
         found = rate.full_rate(now_ms)
@@ -235,5 +235,5 @@ class ConnectionQuotas:
 
 
 def first_wake(effects: list[ConnectionEffect]) -> Micros:
-    """The earliest instant at which to ask again; NEVER if none is asked for."""
+    """Earliest instant of :class:`WakeAt`; NEVER without one."""
     return min([effect.at for effect in effects if isinstance(effect, WakeAt)], default=NEVER)

@@ -1,8 +1,7 @@
-"""What a quota measures: a value per second over a few samples, as Kafka's metrics count it.
+"""Rate of a quota: a value per second over a few samples, as Kafka's metrics count it.
 
-Values are added up in samples of a second or so; those whose last value is older than all samples
-together are empty again. So a burst is forgiven within the window, and what was measured long ago
-does not count. Instants are milliseconds, as in Kafka.
+Values are summed in samples of a second or so; samples older than the window are purged. So a burst
+is averaged over the window, and old values do not count. Instants are milliseconds, as in Kafka.
 
 Source: ``org.apache.kafka.common.metrics.stats.{SampledStat,WindowedSum,Rate,SimpleRate}``.
 """
@@ -38,7 +37,7 @@ class SampledRate:
         self._current = 0
 
     def record(self, value: int, now_ms: int) -> None:
-        """Count a value at the instant; a negative one takes back what was counted."""
+        """Counts a value at the instant; a negative one is subtracted."""
         if not self._samples:
             self._samples.append(_Sample(now_ms))
         sample = self._samples[self._current]
@@ -48,16 +47,16 @@ class SampledRate:
         sample.last_ms = now_ms
 
     def total(self, now_ms: int) -> int:
-        """All that the window holds."""
+        """Sum over the window."""
         self._purge(now_ms)
         return sum([sample.value for sample in self._samples])
 
     def simple_window_ms(self, now_ms: int) -> int:
-        """How long the samples last, at least one of them: strict with the first burst."""
+        """Length of the samples, at least one of them: strict with the first burst."""
         return max(now_ms - self._oldest_ms(now_ms), self._window_ms)
 
     def full_window_ms(self, now_ms: int) -> int:
-        """How long the samples last, at least all but one of them: kind to the first burst."""
+        """Length of the samples, at least all but one of them: lenient with the first burst."""
         elapsed = now_ms - self._oldest_ms(now_ms)
         lacking = self._count - 1 - elapsed // self._window_ms
         return max(elapsed + max(lacking, 0) * self._window_ms, 1)

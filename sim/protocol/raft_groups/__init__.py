@@ -1,1 +1,1 @@
-"""raft_groups."""
+"""Redpanda's replication: the replicas of each partition are a Raft group."""

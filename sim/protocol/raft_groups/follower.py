@@ -1,9 +1,9 @@
-"""A member's log: what a follower does with what its leader tells it, and what is durable.
+"""A member's log: appends of a follower, and durability.
 
-Who is a member is read off the log: whatever is appended here is looked through for it, and a cut
-brings back what was in force before.
+Membership is read from the log: every appended batch is checked for it, and truncation restores the
+membership before.
 
-Left out: snapshots (a follower that lies behind the leader's log start is told to start there).
+Left out: snapshots (a follower behind the leader's log start restarts its log there).
 
 Source: Raft, sections 5.3 and 6; Redpanda's ``raft/{consensus,configuration_manager}.cc``.
 """
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sim.errors import CorruptRecord
 from sim.ids import LeaderEpoch, NodeId, Offset
-from sim.protocol.broker.raft_storage import RaftVote, Settled
+from sim.protocol.broker.raft_storage import CommittedMembership, RaftVote
 from sim.protocol.messages.raft_groups import RaftAnswer, RaftAppend, RaftAppendResponse
 from sim.protocol.ports import Batch
 from sim.protocol.raft_groups.member import RaftMember
@@ -21,16 +21,16 @@ from sim.protocol.raft_groups.membership import Nodes
 from sim.protocol.raft_groups.replica import RaftReplica
 from sim.protocol.raft_groups.types import (
     AGREED,
-    Answer,
-    Cut,
     FlushLog,
+    PersistedState,
     PersistVote,
     RaftConfig,
     RaftEffect,
-    RaftMemory,
     RaftRecords,
     RaftRules,
+    ReplyToMember,
     StartLearned,
+    Truncated,
     VisibleMoved,
     Wrote,
     term_before,
@@ -38,8 +38,8 @@ from sim.protocol.raft_groups.types import (
 from sim.units import NEVER, Micros
 
 
-class _Promise(NamedTuple):
-    """An append that is answered when the log is durable up to its end."""
+class _OpenAppend(NamedTuple):
+    """An append whose response waits until the log is durable up to its end."""
 
     token: int
     term: LeaderEpoch
@@ -48,7 +48,7 @@ class _Promise(NamedTuple):
 
 
 class RaftFollowing(RaftMember):
-    """What a follower does; :class:`~sim.protocol.raft_groups.group.RaftGroup` leads.
+    """The follower's part; :class:`~sim.protocol.raft_groups.group.RaftGroup` leads.
 
     Args:
         replica: The replica whose log this is.
@@ -56,8 +56,8 @@ class RaftFollowing(RaftMember):
         config: Settings.
         records: Makes and reads the control records of the log.
         unit: Draws the jitter of elections, uniform in [0, 1).
-        memory: What was remembered from before the restart.
-        rules: What may be voted for and committed.
+        memory: State persisted before the restart.
+        rules: Rules of votes and commits.
     """
 
     def __init__(
@@ -67,36 +67,36 @@ class RaftFollowing(RaftMember):
         config: RaftConfig,
         records: RaftRecords,
         unit: Callable[[], float],
-        memory: RaftMemory,
+        memory: PersistedState,
         rules: RaftRules,
     ) -> None:
         super().__init__(replica, founders, config, rules, unit, memory)
         self.commit: Offset = replica.high_watermark
-        """Durable on a majority."""
+        """End of the log that is durable on a majority."""
         self.flushed_end: Offset = 0
-        """Durable here: nothing is known to be when a process starts."""
+        """End of the log that is durable here: unknown when a process starts."""
         self._records = records
         self._flushing = False
         self._flush_to: Offset = 0
         self._generation = 0
         self._dirty_since: Micros = NEVER
-        self._promises: list[_Promise] = []
+        self._open_appends: list[_OpenAppend] = []
 
     # -- members ----------------------------------------------------------------------------------
 
-    def _look_for_members(self, batches: Iterable[Batch]) -> None:
-        """These were appended: a membership is in force as soon as it is in the log."""
+    def _read_memberships(self, batches: Iterable[Batch]) -> None:
+        """Reads memberships from appended batches: each is in force as soon as it is in the log."""
         for batch in batches:
             if batch.is_control:
                 found = self._records.membership_of(batch)
                 if found is not None:
-                    self.later.append(Settled(batch.base_offset, found))
+                    self.later.append(CommittedMembership(batch.base_offset, found))
                     self._use_latest()
 
     def _settle(self, out: list[RaftEffect]) -> None:
-        """The commit has moved: what lies below it about members is final.
+        """The commit index has advanced: memberships below it are final.
 
-        What changed is remembered apart, for the log may let go of the record.
+        The committed one is persisted apart, for the log may drop its record.
         """
         before = self.settled.membership
         while self.later and self.later[0].offset < self.commit:
@@ -104,32 +104,32 @@ class RaftFollowing(RaftMember):
         if self.settled.membership != before:
             self._remember(out)
 
-    def _forget_members(self, end: Offset) -> None:
-        """The log was cut, and ends here now."""
+    def _drop_memberships(self, end: Offset) -> None:
+        """Drops memberships above a truncation."""
         while self.later and self.later[-1].offset >= end:
             self.later.pop()
         self._use_latest()
 
     # -- following --------------------------------------------------------------------------------
 
-    def append_asked(
+    def on_append_request(
         self, token: int, leader: NodeId, sent: RaftAppend, now: Micros
     ) -> list[RaftEffect]:
-        """A leader sends records; the answer waits for the fsync if it asks for one."""
+        """Handles a leader's append; the response waits for the fsync if it requires one."""
         out: list[RaftEffect] = []
         answer = self.take(leader, sent, now, out)
         if sent.flush and answer.end > self.flushed_end:
-            promise = _Promise(token, self.term, answer.end, self._generation)
-            self._promises.append(promise)
+            promise = _OpenAppend(token, self.term, answer.end, self._generation)
+            self._open_appends.append(promise)
             self._flush_up_to(answer.end, out)
         else:
-            out.append(Answer(token, RaftAppendResponse(answer)))
+            out.append(ReplyToMember(token, RaftAppendResponse(answer)))
         return out
 
     def take(
         self, leader: NodeId, sent: RaftAppend, now: Micros, out: list[RaftEffect]
     ) -> RaftAnswer:
-        """What a follower does with what a leader tells it; a heartbeat brings no records."""
+        """Applies a leader's append; a heartbeat has no records."""
         if sent.term < self.term:
             return RaftAnswer(self.partition, self.term)
         assert not (self.is_leader and sent.term == self.term), f"two leaders in {sent.term}"
@@ -157,9 +157,9 @@ class RaftFollowing(RaftMember):
         return RaftAnswer(self.partition, self.term, end, min(end, self.flushed_end))
 
     def _agrees(self, sent: RaftAppend) -> bool:
-        """Whether this log has the record before the leader's.
+        """True if this log has the record before the leader's.
 
-        What lies below a log start was committed once, on every log that starts there or later.
+        Records below a log start were committed, on every log that starts there or later.
         """
         log = self.replica.log
         offset = sent.prev_offset
@@ -172,14 +172,14 @@ class RaftFollowing(RaftMember):
         return offset <= log.log_end_offset and term_before(log, offset) == sent.prev_term
 
     def _append(self, sent: RaftAppend, now: Micros, out: list[RaftEffect]) -> bool:
-        """Write what is new; returns whether the log ends as the leader's does then.
+        """Writes new records; returns true if the log then ends as the leader's does.
 
-        It does not where it cannot be cut, because of damage on the platter.
+        It does not where damage on the platter prevents a truncation.
         """
         log = self.replica.log
         if sent.prev_term == -1 and sent.prev_offset > log.log_start_offset:
-            # The leader has let go what lies below, and whatever is here parted from that.
-            self._cut(sent.prev_offset, out, anew=True)
+            # The leader has deleted what is below, and this log diverges from it.
+            self._cut(sent.prev_offset, out, restart=True)
         new = [b for b in sent.batches if not self._has(b)]
         if not new:
             return True
@@ -189,9 +189,9 @@ class RaftFollowing(RaftMember):
             if log.log_end_offset > base:
                 return False
         log.append_as_follower(new)
-        self._look_for_members(new)
+        self._read_memberships(new)
         out.append(Wrote(tuple(new), as_leader=False))
-        self._soil(now, out)
+        self._note_unflushed(now, out)
         return True
 
     def _has(self, batch: Batch) -> bool:
@@ -201,11 +201,11 @@ class RaftFollowing(RaftMember):
             end <= log.log_start_offset or term_before(log, end) == batch.leader_epoch
         )
 
-    def _cut(self, offset: Offset, out: list[RaftEffect], *, anew: bool = False) -> None:
+    def _cut(self, offset: Offset, out: list[RaftEffect], *, restart: bool = False) -> None:
         replica, log = self.replica, self.replica.log
         before, high_watermark = log.log_end_offset, replica.high_watermark
         start = log.log_start_offset
-        if anew:
+        if restart:
             log.truncate_fully_and_start_at(offset)
             replica.high_watermark = offset
             self.later.clear()
@@ -213,15 +213,17 @@ class RaftFollowing(RaftMember):
             try:
                 replica.truncate_to(offset)
             except CorruptRecord:
-                # Producers are known as far as they could be read; the log end says what is left.
+                # Producer state is rebuilt as far as the log could be read, which is now its end.
                 if log.log_end_offset == before:
                     return
         self._generation += 1
         self.flushed_end = min(self.flushed_end, log.log_end_offset)
         self._flush_to = min(self._flush_to, log.log_end_offset)
         self.commit = min(self.commit, log.log_end_offset)
-        self._forget_members(log.log_end_offset)
-        out.append(Cut(before, log.log_end_offset, high_watermark, start, log.log_start_offset))
+        self._drop_memberships(log.log_end_offset)
+        out.append(
+            Truncated(before, log.log_end_offset, high_watermark, start, log.log_start_offset)
+        )
 
     # -- durability -------------------------------------------------------------------------------
 
@@ -230,7 +232,7 @@ class RaftFollowing(RaftMember):
         self._flush(out)
 
     def _flush(self, out: list[RaftEffect]) -> None:
-        """One fsync at a time; what is wanted meanwhile goes with the next."""
+        """Begins an fsync, one at a time; later ones are combined into the next."""
         if self._flushing or self._flush_to <= self.flushed_end:
             return
         self._flushing = True
@@ -243,30 +245,30 @@ class RaftFollowing(RaftMember):
         self._flushing = False
         if generation == self._generation:
             self.flushed_end = max(self.flushed_end, up_to)
-        promises, self._promises = self._promises, []
+        promises, self._open_appends = self._open_appends, []
         for promise in promises:
             is_kept = (promise.term, promise.generation) == (self.term, self._generation)
             if is_kept and promise.end > self.flushed_end:
-                self._promises.append(promise)
+                self._open_appends.append(promise)
                 continue
-            # A promise of a former term, or of records since cut, says nothing about the log.
+            # An open append of a former term, or of records truncated since, does not count.
             answer = RaftAnswer(self.partition, self.term)
             if is_kept:
                 answer = RaftAnswer(self.partition, self.term, promise.end, promise.end)
             elif promise.term == self.term:
                 answer = RaftAnswer(self.partition, 0)
-            out.append(Answer(promise.token, RaftAppendResponse(answer)))
+            out.append(ReplyToMember(promise.token, RaftAppendResponse(answer)))
         if self.is_leader:
             self._advance(now, out)
         self._flush(out)
         return out
 
     def _advance(self, now: Micros, out: list[RaftEffect]) -> None:
-        """A leader's own disk has more; the subclass leads."""
+        """Hook: a leader's own disk has more."""
         raise NotImplementedError
 
-    def _soil(self, now: Micros, out: list[RaftEffect]) -> None:
-        """Something was written for which nobody waits: it is flushed by size, or by age."""
+    def _note_unflushed(self, now: Micros, out: list[RaftEffect]) -> None:
+        """Notes a write without a waiting request: it is flushed by size, or by age."""
         log = self.replica.log
         if self._dirty_since == NEVER:
             self._dirty_since = now
@@ -275,7 +277,7 @@ class RaftFollowing(RaftMember):
             self._flush_up_to(log.log_end_offset, out)
 
     def _flush_old(self, now: Micros, out: list[RaftEffect]) -> None:
-        """Source: ``raft_replica_max_flush_delay_ms``; looked at with every heartbeat."""
+        """Source: ``raft_replica_max_flush_delay_ms``; checked with every heartbeat."""
         end = self.replica.log.log_end_offset
         if self._dirty_since + self.config.flush_delay_us <= now and self.flushed_end < end:
             self._flush_up_to(end, out)

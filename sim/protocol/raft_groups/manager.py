@@ -1,10 +1,9 @@
-"""A broker's data plane when each partition's replicas are a Raft group.
+"""Replica manager of a broker whose partitions are Raft groups.
 
-What serves clients is the same as under Kafka's own replication: producers, consumers, transactions
-and deletions go through the paths of
-:class:`~sim.protocol.broker.replication.replica_manager.ReplicaManager`. What is different is how a
-replica comes to lead, and when its high watermark moves: that the groups decide, and the controller
-is told.
+Clients are served as under Kafka's own replication: producers, consumers, transactions and
+deletions go through the paths of
+:class:`~sim.protocol.broker.replication.replica_manager.ReplicaManager`. Leadership and the high
+watermark differ: the groups decide on them, and report to the controller.
 
 Left out: batching of several partitions' records in one request to a broker.
 
@@ -26,13 +25,13 @@ from sim.protocol.broker.replication.events import (
     DirectoryFailed,
     MetadataApplied,
     ReplicaManagerEvent,
-    Stopping,
+    ShutdownBegun,
     StorageBroke,
 )
 from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.replication.leader.transactions import TransactionPath
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
-from sim.protocol.broker.replication.rows import note_leadership
+from sim.protocol.broker.replication.trace_rows import note_leadership
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived
 from sim.protocol.messages.data import LeaderHint
 from sim.protocol.messages.raft_groups import (
@@ -53,15 +52,15 @@ from sim.protocol.ports import ReplicaLog
 from sim.protocol.raft_groups.group import RaftGroup
 from sim.protocol.raft_groups.leaders import RaftLeaders
 from sim.protocol.raft_groups.membership import Nodes
-from sim.protocol.raft_groups.performer import ELECTION, RaftPerformer, votes_before_words
+from sim.protocol.raft_groups.performer import ELECTION, RaftPerformer, votes_before_messages
 from sim.protocol.raft_groups.produce import RaftProducePath
-from sim.protocol.raft_groups.recovery import RecoveryThrottle
+from sim.protocol.raft_groups.recovery_throttle import RecoveryThrottle
 from sim.protocol.raft_groups.replica import RaftReplica
-from sim.protocol.raft_groups.types import RaftConfig, RaftEffect, RaftMemory, RaftRecords
+from sim.protocol.raft_groups.types import PersistedState, RaftConfig, RaftEffect, RaftRecords
 from sim.units import Micros
 
 HEARTBEAT = "raft-heartbeat"
-"""Name of the timer of signs of life, and of what is looked after at that pace."""
+"""Timer of heartbeats, and of periodic checks."""
 
 RAFT_REQUESTS = (
     RaftVoteRequest,
@@ -69,19 +68,19 @@ RAFT_REQUESTS = (
     RaftHeartbeatRequest,
     RaftTimeoutNowRequest,
 )
-"""What brokers ask each other."""
+"""Requests between brokers."""
 
 
 class RaftHostedPartitions(HostedPartitions):
-    """Replicas of one broker, whose groups say who leads."""
+    """Replicas of one broker, whose leaders are those of their groups."""
 
     def hint(self, partition: TopicPartition, error: ErrorCode) -> LeaderHint | None:
-        """The leader as the group knows it, for errors that send clients away."""
+        """The leader that the group knows, for errors that redirect clients."""
         replica = self.replicas.get(partition)
         if replica is None or replica.leader in {NO_LEADER, self.broker}:
             return None
-        wanted = error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-        if not wanted or not self.config.gives_leader_hints:
+        has_hint = error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+        if not has_hint or not self.config.gives_leader_hints:
             return None
         return LeaderHint(replica.leader, replica.leader_epoch)
 
@@ -95,8 +94,8 @@ class RaftReplicaManager(ReplicaManager):
         raft: Settings of the groups.
         open_log: Opens the log of a partition with its topic id and topic settings.
         high_watermarks: Checkpointed high watermarks, as read at the start.
-        placement: The log directories; ``None``: a single one, which nobody asks about.
-        recall: What is remembered of a partition's elections and members.
+        placement: The log directories; ``None``: a single one.
+        recall: Reads a partition's persisted votes and members.
         records: Makes and reads the control records of the groups' logs.
         unit: Draws the jitter of elections, uniform in [0, 1).
     """
@@ -109,7 +108,7 @@ class RaftReplicaManager(ReplicaManager):
         open_log: Callable[[TopicPartition, str, dict[str, str]], ReplicaLog],
         high_watermarks: dict[TopicPartition, Offset],
         placement: Placement | None,
-        recall: Callable[[TopicPartition], RaftMemory],
+        recall: Callable[[TopicPartition], PersistedState],
         records: RaftRecords,
         unit: Callable[[], float],
     ) -> None:
@@ -135,7 +134,7 @@ class RaftReplicaManager(ReplicaManager):
     # -- events -----------------------------------------------------------------------------------
 
     def handle(self, event: ReplicaManagerEvent | RaftFlushed, now: Micros) -> Effects:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         votes: list[PersistRaftVote] = []
         self._performer.votes = votes
         if not isinstance(event, RaftFlushed):
@@ -148,67 +147,67 @@ class RaftReplicaManager(ReplicaManager):
                     group, group.flushed(event.up_to, event.generation, now), now, out
                 )
             self.fetch.answer_woken(now, out)
-        return votes_before_words(tuple(votes), out) if votes else out
+        return votes_before_messages(tuple(votes), out) if votes else out
 
     def start(self, now: Micros) -> Effects:
-        """What to do at the start: the first heartbeat."""
+        """Effects of the start: the first heartbeat."""
         return [fx.SetTimer(HEARTBEAT, now + self.raft.heartbeat_interval_us)]
 
     def _note(self, event: BrokerNews, now: Micros, out: Effects) -> None:
         super()._note(event, now, out)
-        if isinstance(event, Stopping):
+        if isinstance(event, ShutdownBegun):
             for group in self.groups.values():
                 group.silent = True
         elif isinstance(event, DirectoryFailed):
-            self._forget_gone()
+            self._forget_removed()
 
-    # -- requests and answers ---------------------------------------------------------------------
+    # -- requests and responses --------------------------------------------------------------------
 
     def _request(self, event: RequestReceived, now: Micros, out: Effects) -> None:
         request = event.request
         if isinstance(request, RaftAppendRequest):
-            self._append_asked(event.token, request, now, out)
+            self._on_append_request(event.token, request, now, out)
         elif isinstance(request, RaftHeartbeatRequest):
-            self._beat_asked(event.token, request, now, out)
+            self._on_heartbeat_request(event.token, request, now, out)
         elif isinstance(request, RaftVoteRequest):
             group = self.groups.get(request.partition)
             if group is None:
-                stranger = RaftVoteResponse(request.partition, 0, granted=False)
-                out.append(fx.Reply(event.token, stranger))
+                unknown = RaftVoteResponse(request.partition, 0, granted=False)
+                out.append(fx.Reply(event.token, unknown))
             else:
                 self._performer.perform(
-                    group, group.vote_asked(event.token, request, now), now, out
+                    group, group.on_vote_request(event.token, request, now), now, out
                 )
         elif isinstance(request, RaftTimeoutNowRequest):
             group = self.groups.get(request.partition)
             if group is not None:
-                self._performer.perform(group, group.stand_now(request.term, now), now, out)
+                self._performer.perform(group, group.timeout_now(request.term, now), now, out)
             term = 0 if group is None else group.term
             out.append(fx.Reply(event.token, RaftTimeoutNowResponse(request.partition, term)))
         else:
             super()._request(event, now, out)
 
-    def _append_asked(
+    def _on_append_request(
         self, token: int, request: RaftAppendRequest, now: Micros, out: Effects
     ) -> None:
         sent = request.append
         group = self.groups.get(sent.partition)
-        stranger = RaftAppendResponse(RaftAnswer(sent.partition, 0))
+        unknown = RaftAppendResponse(RaftAnswer(sent.partition, 0))
         if group is None:
-            out.append(fx.Reply(token, stranger))
+            out.append(fx.Reply(token, unknown))
             return
         try:
-            effects = group.append_asked(token, request.leader, sent, now)
+            effects = group.on_append_request(token, request.leader, sent, now)
         except CorruptRecord:
             # Nothing was written; the leader sends it again.
-            out.append(fx.Reply(token, stranger))
+            out.append(fx.Reply(token, unknown))
         except StorageFailed as failure:
-            out.append(fx.Reply(token, stranger))
+            out.append(fx.Reply(token, unknown))
             self._broke(group, failure, out)
         else:
             self._performer.perform(group, effects, now, out)
 
-    def _beat_asked(
+    def _on_heartbeat_request(
         self, token: int, request: RaftHeartbeatRequest, now: Micros, out: Effects
     ) -> None:
         answers: list[RaftAnswer] = []
@@ -229,23 +228,23 @@ class RaftReplicaManager(ReplicaManager):
     def _response(self, event: ResponseReceived, now: Micros, out: Effects) -> None:
         response = event.response
         if isinstance(response, RaftHeartbeatResponse):
-            told = self._beats.pop(event.correlation)
-            for sent, answer in zip(told, response.answers, strict=True):
+            heartbeats = self._beats.pop(event.correlation)
+            for sent, answer in zip(heartbeats, response.answers, strict=True):
                 self._answered(event.sender, sent, answer, now, out, heartbeat=True)
         elif isinstance(response, RaftAppendResponse):
-            request = self._performer.asked.pop(event.correlation)
-            assert isinstance(request, RaftAppendRequest), "appends are answered as such"
+            request = self._performer.open_requests.pop(event.correlation)
+            assert isinstance(request, RaftAppendRequest), "appends have append responses"
             self._answered(event.sender, request.append, response.answer, now, out, heartbeat=False)
         elif isinstance(response, RaftVoteResponse):
-            request = self._performer.asked.pop(event.correlation)
-            assert isinstance(request, RaftVoteRequest), "votes are answered as such"
+            request = self._performer.open_requests.pop(event.correlation)
+            assert isinstance(request, RaftVoteRequest), "votes have vote responses"
             group = self.groups.get(request.partition)
             if group is not None:
                 self._performer.perform(
                     group, group.voted(event.sender, request, response, now), now, out
                 )
         elif isinstance(response, RaftTimeoutNowResponse):
-            del self._performer.asked[event.correlation]
+            del self._performer.open_requests[event.correlation]
         elif isinstance(response, RaftLeadersResponse):
             self.leaders.answered(event.correlation, response)
         else:
@@ -269,7 +268,7 @@ class RaftReplicaManager(ReplicaManager):
     def _failure(self, event: RequestFailed, now: Micros, out: Effects) -> None:
         if self._beats.pop(event.correlation, None) is not None:
             return
-        request = self._performer.asked.pop(event.correlation, None)
+        request = self._performer.open_requests.pop(event.correlation, None)
         if request is None:
             if not self.leaders.failed(event.correlation):
                 super()._failure(event, now, out)
@@ -294,14 +293,14 @@ class RaftReplicaManager(ReplicaManager):
             super()._timer(name, now, out)
 
     def _beat(self, now: Micros, out: Effects) -> None:
-        """One request to each broker that follows in any group, with all of them."""
-        told: dict[NodeId, list[RaftAppend]] = {}
+        """Sends one heartbeat request to each broker, with all groups in which it follows."""
+        heartbeats: dict[NodeId, list[RaftAppend]] = {}
         for group in list(self.groups.values()):
             appends, effects = group.heartbeats(now)
             for node, append in appends:
-                told.setdefault(node, []).append(append)
+                heartbeats.setdefault(node, []).append(append)
             self._performer.perform(group, effects, now, out)
-        for node, beats in told.items():
+        for node, beats in heartbeats.items():
             correlation = self.hosted.next_correlation()
             self._beats[correlation] = tuple(beats)
             request = RaftHeartbeatRequest(self.hosted.broker, tuple(beats))
@@ -311,11 +310,11 @@ class RaftReplicaManager(ReplicaManager):
     # -- metadata ---------------------------------------------------------------------------------
 
     def _apply(self, event: MetadataApplied, now: Micros, out: Effects) -> None:
-        """Join the groups of new partitions, and leave those of deleted ones."""
+        """Joins the groups of new partitions, and leaves those of deleted ones."""
         hosted = self.hosted
         hosted.image = event.image
         self.removal.remove_unassigned(event.image, event.changed, now, out)
-        self._forget_gone()
+        self._forget_removed()
         for partition in event.changed:
             state = event.image.partitions.get(partition)
             if state is None or hosted.broker not in state.replicas:
@@ -324,7 +323,7 @@ class RaftReplicaManager(ReplicaManager):
                 self._take_up(self._join, partition, state, now, out)
         for topic in event.reconfigured:
             self._reconfigure(topic, now, out)
-        self.directories.tell(now, out)
+        self.directories.send(now, out)
 
     def _join(
         self,
@@ -345,7 +344,7 @@ class RaftReplicaManager(ReplicaManager):
         replica.adopt(state)
         memory = self._recall(partition)
         if state.leader_epoch > memory.vote.term:
-            # Its disk was replaced: what the controller knows keeps it from voting twice.
+            # Its disk was replaced: the controller's leader epoch keeps it from voting twice.
             memory = memory._replace(vote=RaftVote(state.leader_epoch, state.leader))
         group = RaftGroup(
             replica,
@@ -367,16 +366,16 @@ class RaftReplicaManager(ReplicaManager):
     def _aim(
         self, group: RaftGroup, state: PartitionRegistration, now: Micros, out: Effects
     ) -> None:
-        """The controller moves the partition, or has seen that it has moved."""
+        """Passes on the controller's target of a move, or the move's end."""
         target = tuple(b for b in state.replicas if b not in state.removing)
         is_moving = bool(state.adding or state.removing)
         self.leaders.moves(group.partition, is_moving=is_moving)
-        # Without a move nobody comes or goes, whatever an old image says; another may come first.
-        is_wanted = is_moving or sorted(target) == sorted(group.voters)
-        self._performer.perform(group, group.aim(target if is_wanted else (), now), now, out)
+        # Without a move the members stay, whatever an old image has; their order may change.
+        applies = is_moving or sorted(target) == sorted(group.voters)
+        self._performer.perform(group, group.aim(target if applies else (), now), now, out)
 
     def _reconfigure(self, topic: str, now: Micros, out: Effects) -> None:
-        """New settings of a topic reach its logs; a group has none of its own."""
+        """Applies a topic's new settings to its logs; a group has none of its own."""
         del now, out
         for partition, replica in self.replicas.items():
             if partition.topic == topic:
@@ -385,17 +384,17 @@ class RaftReplicaManager(ReplicaManager):
     def _broke(self, group: RaftGroup, failure: StorageFailed, out: Effects) -> None:
         out.append(StorageBroke(group.partition, str(failure)))
 
-    def _forget_gone(self) -> None:
-        """Groups whose replica is gone: its topic was deleted, or its log directory failed."""
+    def _forget_removed(self) -> None:
+        """Removes groups whose replica was removed with its topic or its log directory."""
         for partition in [p for p in self.groups if p not in self.replicas]:
             del self.groups[partition]
             self.leaders.forget(partition)
 
 
 def founders(broker: NodeId, state: PartitionRegistration) -> Nodes:
-    """Who a broker takes for the members, as long as its log does not say.
+    """Members that a broker assumes until its log has some.
 
-    A broker that is being added waits to be told; it is nobody's voter before.
+    A broker that is being added waits for its leader; it does not vote before.
     """
     if broker in state.adding:
         return ()

@@ -1,8 +1,8 @@
-"""One member of a partition's Raft group: its term, its vote, and how it comes to lead.
+"""One member of a partition's Raft group: its term, its vote, and elections.
 
-Elections are asked about first (pre-vote), and a member that has heard from a leader lately refuses
-every candidate but the one which that leader named itself. Replicas stand in the order of the
-assignment: all but the first let one round pass.
+Elections begin with a pre-vote, and a member with recent contact to a leader refuses every
+candidate but the one which that leader named. Replicas become candidates in the order of the
+assignment: all but the first skip one round.
 
 Left out: waiting for every voter's answer to find the longest log
 (``raft_enable_longest_log_detection``).
@@ -13,22 +13,22 @@ Source: Raft, sections 5.2, 5.4 and 9.6; Redpanda's ``raft/{consensus,vote_stm,p
 from collections.abc import Callable
 
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, TopicPartition
-from sim.protocol.broker.raft_storage import Membership, RaftVote, Settled
+from sim.protocol.broker.raft_storage import CommittedMembership, Membership, RaftVote
 from sim.protocol.kraft.votes import Election
 from sim.protocol.messages.raft_groups import RaftVoteRequest, RaftVoteResponse
 from sim.protocol.raft_groups.membership import Nodes, electors
 from sim.protocol.raft_groups.replica import RaftReplica
 from sim.protocol.raft_groups.types import (
     NOBODY,
-    Answer,
-    Ask,
     Followed,
+    PersistedState,
     PersistVote,
     RaftConfig,
     RaftEffect,
-    RaftMemory,
     RaftRole,
     RaftRules,
+    ReplyToMember,
+    SendToMember,
 )
 from sim.units import LONG_AGO, NEVER, Micros
 
@@ -38,12 +38,12 @@ class RaftMember:
 
     Args:
         replica: The replica whose log this is.
-        founders: Who the members are as long as neither the log nor the memory says so, in the
-            order of the assignment; nobody: this one came later, and waits to be told.
+        founders: Members until the log or the persisted state has some, in the order of the
+            assignment; none: this member was added later, and waits for its leader.
         config: Settings.
-        rules: What may be voted for and committed.
+        rules: Rules of votes and commits.
         unit: Draws the jitter of elections, uniform in [0, 1).
-        memory: What was remembered from before the restart.
+        memory: State persisted before the restart.
     """
 
     def __init__(
@@ -53,16 +53,18 @@ class RaftMember:
         config: RaftConfig,
         rules: RaftRules,
         unit: Callable[[], float],
-        memory: RaftMemory,
+        memory: PersistedState,
     ) -> None:
         vote, settled, later = memory
         self.replica = replica
         self.node: NodeId = replica.broker
         self.partition: TopicPartition = replica.partition
-        self.settled: Settled = settled if settled.membership.voters else _founding(founders)
+        self.settled: CommittedMembership = (
+            settled if settled.membership.voters else _founding(founders)
+        )
         """The last membership that is known to be committed."""
-        self.later: list[Settled] = list(later)
-        """What the log says above that."""
+        self.later: list[CommittedMembership] = list(later)
+        """Memberships in the log above it."""
         self.membership: Membership = self.settled.membership
         """In force: the last one that the log has, committed or not."""
         self.config = config
@@ -72,9 +74,9 @@ class RaftMember:
         self.voted_for: NodeId = vote.voted_for if vote.term == self.term else NOBODY
         self.leader: NodeId = NO_LEADER
         self.deadline: Micros = NEVER
-        """When a member that hears of no leader does something about it."""
+        """End of the election timeout."""
         self.silent = False
-        """Whether it shuts down, and does not stand any more."""
+        """True during shutdown: it does not become candidate any more."""
         self._unit = unit
         self._last_heard: Micros = LONG_AGO
         self._has_waited = False
@@ -87,18 +89,19 @@ class RaftMember:
 
     @property
     def voters(self) -> Nodes:
-        """Who votes, the one that should lead first."""
+        """Voters, the preferred leader first."""
         return self.membership.voters
 
     @property
     def is_leader(self) -> bool:
-        """Whether it leads."""
+        """True if it leads."""
         return self.role is RaftRole.LEADER
 
     def begin(self, now: Micros) -> list[RaftEffect]:
-        """The process has started, or the partition was created here.
+        """Begins after a start of the process, or when the partition was created here.
 
-        In a new group the first replica stands at once, and the others leave it the time to win.
+        In a new group the first replica becomes candidate at once, and the others leave it the time
+        to win.
         """
         timeout = self.config.election_timeout_us
         if not self.voters:
@@ -120,7 +123,7 @@ class RaftMember:
     # -- elections --------------------------------------------------------------------------------
 
     def due(self, now: Micros) -> list[RaftEffect]:
-        """The deadline may have passed: stand for election, or let the first in the order."""
+        """Checks the deadline: becomes candidate, or leaves the election to an earlier voter."""
         out: list[RaftEffect] = []
         if now < self.deadline or self.is_leader:
             return out
@@ -134,7 +137,7 @@ class RaftMember:
         return out
 
     def _yields(self) -> bool:
-        """Whether a voter that comes earlier in the assignment is given a chance to stand first."""
+        """True if a voter earlier in the assignment gets the first chance to become candidate."""
         return self.voters[0] != self.node and not self._has_waited and self.term > 0
 
     def _campaign(
@@ -160,7 +163,7 @@ class RaftMember:
             pre_vote,
             transfer,
         )
-        out.extend(Ask(voter, request) for voter in voters if voter != self.node)
+        out.extend(SendToMember(voter, request) for voter in voters if voter != self.node)
         self._count(now, out)
 
     def _forget_leader(self, out: list[RaftEffect]) -> None:
@@ -169,17 +172,19 @@ class RaftMember:
             self.replica.follow(NO_LEADER, self.term)
             out.append(Followed(was_leader=False))
 
-    def vote_asked(self, token: int, request: RaftVoteRequest, now: Micros) -> list[RaftEffect]:
-        """A candidate asks."""
+    def on_vote_request(
+        self, token: int, request: RaftVoteRequest, now: Micros
+    ) -> list[RaftEffect]:
+        """Handles a vote request."""
         out: list[RaftEffect] = []
         granted = False
         if request.term > self.term or (request.term == self.term and not request.pre_vote):
             granted = self._grants(request, now, out)
-        out.append(Answer(token, RaftVoteResponse(self.partition, self.term, granted)))
+        out.append(ReplyToMember(token, RaftVoteResponse(self.partition, self.term, granted)))
         return out
 
     def _grants(self, request: RaftVoteRequest, now: Micros, out: list[RaftEffect]) -> bool:
-        if not request.transfer and self._hears_a_leader(now):
+        if not request.transfer and self._has_leader_contact(now):
             return False
         log = self.replica.log
         fresh = self.rules.is_up_to_date(
@@ -200,7 +205,7 @@ class RaftMember:
     def _remember(self, out: list[RaftEffect]) -> None:
         out.append(PersistVote(RaftVote(self.term, self.voted_for)))
 
-    def _hears_a_leader(self, now: Micros) -> bool:
+    def _has_leader_contact(self, now: Micros) -> bool:
         if self.is_leader:
             return True
         recently = now - self._last_heard < self.config.election_timeout_us
@@ -209,15 +214,15 @@ class RaftMember:
     def voted(
         self, sender: NodeId, request: RaftVoteRequest, response: RaftVoteResponse, now: Micros
     ) -> list[RaftEffect]:
-        """A voter has answered."""
+        """Handles a vote response."""
         out: list[RaftEffect] = []
         if response.term > self.term:
             self.enter(response.term, now, out)
             self._remember(out)
             return out
-        wanted = RaftRole.PRE_CANDIDATE if request.pre_vote else RaftRole.CANDIDATE
-        asked = self.term + 1 if request.pre_vote else self.term
-        if self._election is None or self.role is not wanted or request.term != asked:
+        expected = RaftRole.PRE_CANDIDATE if request.pre_vote else RaftRole.CANDIDATE
+        term = self.term + 1 if request.pre_vote else self.term
+        if self._election is None or self.role is not expected or request.term != term:
             return out
         self._election.record(sender, granted=response.granted)
         self._count(now, out)
@@ -242,14 +247,14 @@ class RaftMember:
         return granted >= self.rules.voters_needed(len(electorate))
 
     def _lead(self, now: Micros, out: list[RaftEffect]) -> None:
-        """A majority has voted for this member; the subclass leads."""
+        """Hook: a majority has voted for this member."""
         raise NotImplementedError
 
-    def stand_now(self, term: LeaderEpoch, now: Micros) -> list[RaftEffect]:
-        """The leader of this term hands its leadership to this member."""
+    def timeout_now(self, term: LeaderEpoch, now: Micros) -> list[RaftEffect]:
+        """Handles TimeoutNow: the leader of this term hands its leadership to this member."""
         out: list[RaftEffect] = []
-        may_stand = self.node in electors(self.membership) and not self.silent
-        if term == self.term and not self.is_leader and may_stand:
+        may_campaign = self.node in electors(self.membership) and not self.silent
+        if term == self.term and not self.is_leader and may_campaign:
             self._campaign(now, out, pre_vote=False, transfer=True)
         return out
 
@@ -258,9 +263,9 @@ class RaftMember:
     def enter(
         self, term: LeaderEpoch, now: Micros, out: list[RaftEffect], leader: NodeId = NO_LEADER
     ) -> None:
-        """Follow in a term that is newer, or whose leader is now known.
+        """Follows in a newer term, or in one whose leader is now known.
 
-        The caller has what is to be remembered persisted before anything is answered.
+        The caller persists the vote before any response.
         """
         was_leader = self.is_leader
         was_known = (self.term, self.leader) == (term, leader)
@@ -279,20 +284,20 @@ class RaftMember:
             out.append(Followed(was_leader=was_leader))
 
     def _stop_leading(self) -> None:
-        """What a leader knew of its followers counts no more."""
+        """Hook: drops the leader's state of its followers."""
 
     def _heard(self, now: Micros) -> None:
-        """The leader is there."""
+        """Notes a contact of the leader."""
         self._last_heard = now
         self._has_waited = False
         self.deadline = now + self._round()
 
 
-def _founding(founders: Nodes) -> Settled:
-    return Settled(-1, Membership(founders))
+def _founding(founders: Nodes) -> CommittedMembership:
+    return CommittedMembership(-1, Membership(founders))
 
 
 def _lost(electorate: Nodes, election: Election) -> bool:
-    """Whether its majority can no longer be had."""
+    """True if its majority can no longer be reached."""
     left = sum(voter not in election.rejected for voter in electorate)
     return left <= len(electorate) // 2

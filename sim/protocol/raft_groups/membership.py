@@ -1,12 +1,12 @@
-"""Who is in a partition's Raft group, and how one membership becomes another.
+"""Membership of a partition's Raft group, and its changes.
 
-New members come as learners, which are sent everything and count for nothing. A learner that has
-caught up is given its vote, one at a time. Voters leave by joint consensus: for a while a majority
-of the old ones and a majority of those that stay must both agree. Each membership is a record of
-the log, in force from where it stands there, committed or not.
+New members begin as learners, which receive all records and count for nothing. A learner that has
+caught up becomes a voter, one at a time. Voters leave by joint consensus: for a while a majority of
+the old ones and a majority of those that stay must both agree. Each membership is a record of the
+log, in force from its offset on, committed or not.
 
-Left out: of the old configuration, a voter that goes is not made a learner first; learners that
-Redpanda's ``force_update`` and recovery from a lost majority would make.
+Left out: of the old configuration, a voter that leaves does not become a learner first; learners
+that Redpanda's ``force_update`` and recovery from a lost majority would make.
 
 Source: Raft, section 6, and sections 4.1 to 4.3 of the dissertation; Redpanda v25.1
 ``raft/group_configuration.cc``, ``consensus::maybe_commit_configuration``.
@@ -21,7 +21,7 @@ Nodes = tuple[NodeId, ...]
 
 
 def everyone(membership: Membership) -> Nodes:
-    """All that the leader sends to, itself among them: voters, old voters, learners."""
+    """All members, with the leader: voters, old voters, learners."""
     voters, old, learners = membership
     if not old and not learners:
         return voters
@@ -29,7 +29,7 @@ def everyone(membership: Membership) -> Nodes:
 
 
 def electors(membership: Membership) -> Nodes:
-    """All whose vote counts in some majority."""
+    """All members whose vote counts in some majority."""
     if not membership.old:
         return membership.voters
     return tuple(dict.fromkeys((*membership.voters, *membership.old)))
@@ -38,19 +38,19 @@ def electors(membership: Membership) -> Nodes:
 def next_membership(
     membership: Membership, target: Nodes, is_ready: Callable[[NodeId], bool]
 ) -> Membership | None:
-    """The next step towards the target, ``None`` if there is none, or if learners are waited for.
+    """The next step towards the target; ``None`` without one, or while learners catch up.
 
     Args:
         membership: The present one, committed.
-        target: The voters that are wanted, in their order; at least one.
-        is_ready: Whether a learner has caught up.
+        target: The target's voters, in their order; at least one.
+        is_ready: True if a learner has caught up.
     """
     voters, old, learners = membership
     if old:
         return Membership(voters, (), learners)
-    wanted = tuple(n for n in target if n not in voters)
-    if tuple(sorted(wanted)) != tuple(sorted(learners)):
-        return Membership(voters, (), wanted)
+    added = tuple(n for n in target if n not in voters)
+    if tuple(sorted(added)) != tuple(sorted(learners)):
+        return Membership(voters, (), added)
     ready = next((learner for learner in learners if is_ready(learner)), None)
     if ready is not None:
         left = tuple(n for n in learners if n != ready)
@@ -58,6 +58,6 @@ def next_membership(
     if learners or voters == target:
         return None
     if len(voters) == len(target):
-        # Nobody comes or goes: another one should lead.
+        # Same members: another one should lead.
         return Membership(target)
     return Membership(target, voters)

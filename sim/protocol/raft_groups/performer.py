@@ -1,4 +1,4 @@
-"""From what one group asks for to what its broker asks for: requests, trace rows, news for clients.
+"""Turns effects of one group into those of its broker: requests, trace rows, client responses.
 
 Source: Redpanda v25.1 ``cluster/{partition,partition_leaders_table}.cc``.
 """
@@ -12,7 +12,7 @@ from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
 from sim.protocol.broker.replication.leader.delayed_produces import DelayedProduces
 from sim.protocol.broker.replication.leader.log_starts import LogStarts
-from sim.protocol.broker.replication.rows import (
+from sim.protocol.broker.replication.trace_rows import (
     note_append,
     note_leadership,
     note_log_start,
@@ -23,17 +23,17 @@ from sim.protocol.messages.raft_groups import RaftAppendRequest, RaftTimeoutNowR
 from sim.protocol.raft_groups.group import RaftGroup
 from sim.protocol.raft_groups.leaders import RaftLeaders
 from sim.protocol.raft_groups.types import (
-    Answer,
-    Ask,
     Configured,
-    Cut,
     FlushLog,
     Followed,
     Led,
     PersistVote,
     RaftConfig,
     RaftEffect,
+    ReplyToMember,
+    SendToMember,
     StartLearned,
+    Truncated,
     VisibleMoved,
     Wrote,
 )
@@ -42,22 +42,22 @@ from sim.trace.rows.log import FollowerWatermarks, HighWatermarks, RaftConfigura
 from sim.units import NEVER, SECOND, Micros
 
 ELECTION = "raft-election"
-"""Name of the timer of the group that has waited longest for its leader."""
+"""Timer of the earliest election timeout among the groups."""
 
 TRANSFER_TIMEOUT_US: Micros = SECOND
-"""How long a leader waits for the one it hands over to; a constant in Redpanda."""
+"""Timeout of a leadership transfer; a constant in Redpanda."""
 
 
 class RaftPerformer:
-    """Performs what the groups of one broker ask for.
+    """Performs the effects of one broker's groups.
 
     Args:
         hosted: The broker's partitions.
         config: Settings of the groups.
         fetches: Woken when a group's high watermark or leader changes.
-        produces: Completed then.
+        produces: Completed then, too.
         log_starts: The starts of the groups' logs.
-        leaders: Which groups this broker leads.
+        leaders: Groups that this broker leads.
     """
 
     def __init__(
@@ -76,16 +76,16 @@ class RaftPerformer:
         self._log_starts = log_starts
         self._leaders = leaders
         self._election_at: Micros = NEVER
-        self.asked: dict[int, Request] = {}
-        """Requests to other members that are not answered yet, by correlation."""
+        self.open_requests: dict[int, Request] = {}
+        """Open requests to other members, by correlation."""
         self.votes: list[PersistRaftVote] = []
         """Those of the decision that is being taken."""
-        """Whether the decision under way has votes to write."""
+        """True if the current decision has votes to write."""
 
     def perform(
         self, group: RaftGroup, effects: list[RaftEffect], now: Micros, out: Effects
     ) -> None:
-        """Turn what a group asks for into what this machine asks for, in the same order."""
+        """Turns a group's effects into effects of this machine, in the same order."""
         for effect in effects:
             self._perform(group, effect, now, out)
         if group.deadline < self._election_at:
@@ -99,9 +99,9 @@ class RaftPerformer:
     def _perform(self, group: RaftGroup, effect: RaftEffect, now: Micros, out: Effects) -> None:
         partition = group.partition
         match effect:
-            case Ask():
-                self._ask(group, effect, out)
-            case Answer():
+            case SendToMember():
+                self._send(group, effect, out)
+            case ReplyToMember():
                 out.append(fx.Reply(effect.token, effect.response))
             case FlushLog():
                 out.append(FlushRaftLog(partition, effect.up_to, effect.generation))
@@ -116,8 +116,8 @@ class RaftPerformer:
             case _:
                 self._news(group, effect, now, out)
 
-    def _ask(self, group: RaftGroup, effect: Ask, out: Effects) -> None:
-        """Appends of a partition have a connection of their own: its fsyncs hold up no other."""
+    def _send(self, group: RaftGroup, effect: SendToMember, out: Effects) -> None:
+        """Appends of a partition have a connection of their own: its fsyncs delay no other."""
         request = effect.request
         channel, timeout = "raft", self._config.heartbeat_timeout_us
         if isinstance(request, RaftAppendRequest):
@@ -125,7 +125,7 @@ class RaftPerformer:
         elif isinstance(request, RaftTimeoutNowRequest):
             timeout = TRANSFER_TIMEOUT_US
         correlation = self._hosted.next_correlation()
-        self.asked[correlation] = request
+        self.open_requests[correlation] = request
         out.append(fx.Send(effect.to, correlation, request, timeout, channel))
 
     def _visible_moved(
@@ -151,7 +151,7 @@ class RaftPerformer:
                 partition.topic,
                 partition.partition,
                 leader_epoch=replica.leader_epoch,
-                # It may have moved on since, under other members, in the same decision.
+                # It may have advanced since, under other members, in the same decision.
                 high_watermark=effect.sent,
                 log_end_offset=replica.log.log_end_offset,
                 in_sync_count=len(replica.in_sync),
@@ -167,7 +167,7 @@ class RaftPerformer:
     def _news(
         self,
         group: RaftGroup,
-        effect: Led | Configured | Followed | Cut | StartLearned,
+        effect: Led | Configured | Followed | Truncated | StartLearned,
         now: Micros,
         out: Effects,
     ) -> None:
@@ -202,7 +202,7 @@ class RaftPerformer:
                     self._fetches.leadership_changed(partition)
                 role = "offline" if replica.leader == NO_LEADER else "follower"
                 note_leadership(broker, replica, role, out)
-            case Cut():
+            case Truncated():
                 start, after = effect.start_before, effect.start_after
                 if after != start:
                     note_log_start(broker, partition, start, after, "truncation", out)
@@ -221,11 +221,11 @@ class RaftPerformer:
                 self._log_starts.learned(replica, effect.offset, out)
 
 
-def votes_before_words(votes: tuple[PersistRaftVote, ...], effects: Effects) -> Effects:
+def votes_before_messages(votes: tuple[PersistRaftVote, ...], effects: Effects) -> Effects:
     """The same effects: first the rows of what has happened, then all votes, then the rest.
 
-    What was written is written, even if the process dies before the votes are on the platter; what
-    is said is said only after that.
+    Rows are written even if the process dies before the votes are on the platter; messages are sent
+    only after that.
     """
     rows = [effect for effect in effects if isinstance(effect, Emit)]
     others = [effect for effect in effects if not isinstance(effect, Emit)]

@@ -1,4 +1,4 @@
-"""How a group's leader takes in records: append, replicate and flush at once, acknowledge.
+"""Produce requests at a group's leader: append, replicate and flush at once, acknowledge.
 
 acks=all waits for a majority's disks, acks=1 for the leader's append, acks=0 for nothing.
 
@@ -29,10 +29,10 @@ class RaftProducePath(ProducePath):
         hosted: The broker's partitions.
         locks: The locks of their logs.
         watermarks: High watermarks.
-        delayed: Where requests with acks=all wait.
+        delayed: Requests with acks=all that wait.
         fetches: Of consumers.
         groups: The partitions' groups.
-        performer: Performs what they ask for.
+        performer: Performs the groups' effects.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class RaftProducePath(ProducePath):
     ) -> bool:
         group = self._groups.get(partition)
         if group is not None and group.heir != NO_LEADER:
-            # Somebody else is about to lead; clients come again until it does.
+            # A leadership transfer is in progress; clients retry until it ends.
             work.failed.append(ProduceResult(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER))
             return False
         return super()._append(work, partition, batch, now, out)
@@ -71,7 +71,7 @@ class RaftProducePath(ProducePath):
         super()._after_appends(work, now, out)
 
     def _replicate(self, replica: Replica, now: Micros, out: Effects, *, durable: bool) -> None:
-        """A leader has appended what clients sent."""
+        """Replicates records that the leader has appended."""
         group = self._groups.get(replica.partition)
         if group is not None:
             self._performer.perform(group, group.written(now, durable=durable), now, out)

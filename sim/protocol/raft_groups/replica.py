@@ -1,9 +1,9 @@
 """One replica of a partition whose replicas are a Raft group.
 
-It stands where :class:`~sim.protocol.broker.replica.Replica` stands under Kafka's own replication,
-so that whatever serves clients need not know the difference: the voters are its in-sync replicas, a
-majority of them is what it asks for, the term is its leader epoch, and its high watermark is what
-consumers may read.
+It replaces :class:`~sim.protocol.broker.replica.Replica` of Kafka's own replication, so that the
+parts that serve clients are the same: the voters are its in-sync replicas, their majority is its
+``min.insync.replicas``, the term is its leader epoch, and its high watermark is the end for
+consumers.
 """
 
 from sim.ids import LeaderEpoch, NodeId, Offset, TopicPartition
@@ -16,7 +16,7 @@ _CONFIG = ReplicaConfig()
 
 
 class RaftReplica(Replica):
-    """What clients and the trace see of one member of a group."""
+    """One member of a group, for clients and the trace."""
 
     __slots__ = ("majority_end", "voters")
 
@@ -29,18 +29,18 @@ class RaftReplica(Replica):
     ) -> None:
         super().__init__(partition, broker, log, _CONFIG, checkpointed_high_watermark)
         self.majority_end: Offset = self.high_watermark
-        """How far a majority has the log, as far as this leader knows."""
+        """End of the log at a majority, as far as this leader knows."""
         self.voters: tuple[NodeId, ...] = ()
         """Members with a vote, by this replica's log."""
 
     def adopt(self, state: PartitionRegistration) -> None:
-        """What the controller says of the partition: its replicas; not who leads."""
+        """Takes the replicas from the controller's registration, but not the leader."""
         self.topic_id = state.topic_id
         self.assigned = state.replicas
         self.partition_epoch = max(self.partition_epoch, state.partition_epoch)
 
     def vote_with(self, voters: tuple[NodeId, ...]) -> None:
-        """The group's voters, this replica among them or not."""
+        """Sets the group's voters, with or without this replica."""
         self.voters = voters
         self.min_in_sync = len(voters) // 2 + 1
         if self.is_leader:
@@ -57,20 +57,20 @@ class RaftReplica(Replica):
         self.transactional = self.log.transactions.has_unstable
 
     def follow(self, leader: NodeId, term: LeaderEpoch) -> None:
-        """Another member leads the term, or nobody does as yet."""
+        """Another member leads the term, or none yet."""
         self.is_leader = False
         self.leader = leader
         self.leader_epoch = term
         self.in_sync = self.maximal_in_sync = ()
 
     def advance_high_watermark(self, image: MetadataImage, now: Micros) -> bool:
-        """Never by itself: the group says when.
+        """Never advances here: the group sets the high watermark.
 
-        Whoever asks has just appended, and the group hears of that in its own way.
+        The caller has just appended, and the group learns of that on its own path.
         """
         del image, now
         return False
 
     def lowest_end_in_sync(self) -> Offset:
-        """How far a majority has the log: what the high watermark must not pass."""
+        """End of the log at a majority: the limit of the high watermark."""
         return self.majority_end

@@ -1,4 +1,4 @@
-"""Words of a partition's Raft group: roles, settings, what is durable, and what it may ask for.
+"""Types of a partition's Raft group: roles, settings, durable state, effects and rules.
 
 Source: Raft (Ongaro, 2014); Redpanda v25.1 ``raft/consensus``, ``config/configuration``.
 """
@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 from sim.ids import LeaderEpoch, NodeId, Offset
-from sim.protocol.broker.raft_storage import Membership, RaftVote, Settled
+from sim.protocol.broker.raft_storage import CommittedMembership, Membership, RaftVote
 from sim.protocol.kraft.votes import up_to_date
 from sim.protocol.majority import reached_by_majority
 from sim.protocol.messages.base import Request, Response
@@ -21,12 +21,12 @@ NOBODY: Final[NodeId] = -1
 
 
 AGREED: Final[LeaderEpoch] = -2
-"""Stands for the term of a record that the leader has let go: the follower has said before that its
-log agrees up to there."""
+"""Term of a record that the leader has deleted: the follower has acknowledged before that its log
+agrees up to there."""
 
 
 class RaftRole(StrEnum):
-    """What a member is at the moment."""
+    """Role of a member."""
 
     FOLLOWER = "follower"
     PRE_CANDIDATE = "pre_candidate"
@@ -49,83 +49,83 @@ class RaftConfig:
     append_bytes_max: Bytes = MIB
     """``raft_replicate_batch_window_size``."""
     recovery_bytes_max: Bytes = 512 * KIB
-    """``raft_recovery_default_read_size``: at once, to a follower that lies behind."""
+    """``raft_recovery_default_read_size``: at once, to a follower that is behind."""
     transfer_timeout_us: Micros = 10 * SECOND
-    """``raft_transfer_leader_recovery_timeout_ms``: how long the next leader may take to have
-    everything; meanwhile nothing is written."""
+    """``raft_transfer_leader_recovery_timeout_ms``: time for the next leader to have everything;
+    nothing is written meanwhile."""
     flush_bytes: Bytes = 256 * KIB
-    """``raft_replica_max_pending_flush_bytes``: more is flushed though nobody waits for it."""
+    """``raft_replica_max_pending_flush_bytes``: more is flushed without a waiting request."""
     flush_delay_us: Micros = 100 * MS
     """``raft_replica_max_flush_delay_ms``: after which it is flushed, too."""
     learner_recovery_rate: Bytes = 100 * MIB
     """``raft_learner_recovery_rate``: bytes a second that a broker sends to its learners."""
     write_caching: bool = False
-    """``write_caching_default``: acks=all means a majority's memory, not its disks."""
+    """``write_caching_default``: acks=all waits for a majority's memory, not its disks."""
 
 
-class RaftMemory(NamedTuple):
-    """What a member finds on its disk when its process starts."""
+class PersistedState(NamedTuple):
+    """State on a member's disk when its process starts."""
 
     vote: RaftVote = RaftVote()
-    settled: Settled = Settled(-1, Membership())
-    """The last committed membership it knew of; of nobody if it never knew any."""
-    later: tuple[Settled, ...] = ()
-    """What the log says of members above that, in the log's order."""
+    settled: CommittedMembership = CommittedMembership(-1, Membership())
+    """The last committed membership; empty if it never knew any."""
+    later: tuple[CommittedMembership, ...] = ()
+    """Memberships in the log above that, in the log's order."""
 
 
 class RaftRecords(Protocol):
-    """Control records of a group's log: they are bytes, which machines never see."""
+    """Codec of control records of a group's log, whose bytes machines never see."""
 
     def opening(self, leader: NodeId, membership: Membership, now_ms: int) -> Batch:
-        """The batch with which a leader opens its term; it says who is a member, too."""
+        """The batch with which a leader opens its term; it has the membership, too."""
 
     def configuration(self, membership: Membership, now_ms: int) -> Batch:
-        """The batch that changes who is a member."""
+        """The batch of a membership change."""
 
     def membership_of(self, batch: Batch) -> Membership | None:
-        """What a control batch says of members; ``None`` if it is about something else."""
+        """Membership in a control batch; ``None`` if it has another content."""
 
 
 # -- effects --------------------------------------------------------------------------------------
 
 
 class PersistVote(NamedTuple):
-    """Write the vote, with the settled membership, and fsync both; effects behind it wait."""
+    """Writes the vote, with the committed membership, and fsyncs both; later effects wait."""
 
     vote: RaftVote
 
 
 class FlushLog(NamedTuple):
-    """Make the log durable up to an offset, beside whatever else goes on.
+    """Makes the log durable up to an offset; later effects do not wait.
 
-    Comes back as :meth:`~sim.protocol.raft_groups.group.RaftGroup.flushed` with the same numbers.
+    Completes with :meth:`~sim.protocol.raft_groups.group.RaftGroup.flushed` with the same numbers.
     """
 
     up_to: Offset
     generation: int
-    """Counts truncations: an fsync that began before one says nothing about what came after."""
+    """Counts truncations: an fsync that began before one does not count for what came after."""
 
 
-class Ask(NamedTuple):
-    """Send a request to another member."""
+class SendToMember(NamedTuple):
+    """Sends a request to another member."""
 
     to: NodeId
     request: Request
 
 
-class Answer(NamedTuple):
-    """Answer a request of another member."""
+class ReplyToMember(NamedTuple):
+    """Answers a request of another member."""
 
     token: int
     response: Response
 
 
 class Led(NamedTuple):
-    """This member leads from now on; it must be asked to open its term at once."""
+    """This member leads from now on; the caller must let it open its term at once."""
 
 
 class Configured(NamedTuple):
-    """This leader's log says who is a member, from the offset on.
+    """Membership in this leader's log, from the offset on.
 
     At the start of its term, and each time that changes.
     """
@@ -135,7 +135,7 @@ class Configured(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """This member follows another leader from now on, or nobody."""
+    """This member follows another leader from now on, or none."""
 
     was_leader: bool
 
@@ -147,13 +147,13 @@ class Wrote(NamedTuple):
     as_leader: bool
 
 
-class Cut(NamedTuple):
-    """The log was cut, for it parted from the leader's."""
+class Truncated(NamedTuple):
+    """The log was truncated at its divergence from the leader's."""
 
     before: Offset
     after: Offset
     high_watermark: Offset
-    """Before the cut."""
+    """High watermark before the truncation."""
     start_before: Offset
     start_after: Offset
 
@@ -162,7 +162,7 @@ class VisibleMoved(NamedTuple):
     """The high watermark moved: consumers may read more, and writes are committed."""
 
     sent: Offset
-    """To a follower: what its leader said; to a leader: its own high watermark."""
+    """For a follower: the leader's high watermark; for a leader: its own."""
 
 
 class StartLearned(NamedTuple):
@@ -174,53 +174,53 @@ class StartLearned(NamedTuple):
 RaftEffect = (
     PersistVote
     | FlushLog
-    | Ask
-    | Answer
+    | SendToMember
+    | ReplyToMember
     | Led
     | Configured
     | Followed
     | Wrote
-    | Cut
+    | Truncated
     | VisibleMoved
     | StartLearned
 )
-"""What a group's member may ask of its host, or tell it; performed in order."""
+"""Effects of a group's member, performed in order."""
 
 
-# -- rules that the tests plant defects in -------------------------------------------------------
+# -- rules, in which tests plant defects -----------------------------------------------------------
 
 
 class RaftRules:
-    """The decisions on which Raft's safety rests, one method each. Without state."""
+    """The rules on which Raft's safety rests, one method each. Without state."""
 
     def is_up_to_date(
         self, last_term: LeaderEpoch, last_offset: Offset, own_term: LeaderEpoch, own_end: Offset
     ) -> bool:
-        """Whether a candidate's log lets it lead this voter (Raft, section 5.4.1)."""
+        """True if a candidate's log lets it lead this voter (Raft, section 5.4.1)."""
         return up_to_date(last_term, last_offset, own_term, own_end)
 
     def may_commit(self, offset: Offset, term_start: Offset) -> bool:
-        """Whether what a majority has is committed: only under a record of the leader's own term.
+        """True if a majority's offset is committed: only under a record of the leader's own term.
 
-        What an earlier leader wrote could be overwritten by a third one although a majority has it
-        (Raft, section 5.4.2, figure 8).
+        Records of an earlier leader could be overwritten by a third one although a majority has
+        them (Raft, section 5.4.2, figure 8).
         """
         return offset > term_start
 
     def durable_end(self, end: Offset, flushed: Offset) -> Offset:
-        """How much of its log a member counts with: what it has flushed (Redpanda)."""
+        """End of a member's log that counts: its flushed end (Redpanda)."""
         return min(end, flushed)
 
     def reached(self, ends: list[Offset]) -> Offset:
-        """How far a majority has come."""
+        """Offset that a majority has reached."""
         return reached_by_majority(ends)
 
     def voters_needed(self, voters: int) -> int:
-        """How many of the voters make a majority."""
+        """Number of voters in a majority."""
         return voters // 2 + 1
 
     def electorates(self, membership: Membership) -> tuple[Nodes, ...]:
-        """Each of these has to agree by a majority: the voters, and the old ones while they count.
+        """Voter sets that each need a majority: the voters, and the old ones while they count.
 
         Source: Raft, section 6.
         """
@@ -228,18 +228,18 @@ class RaftRules:
         return (voters, old) if old else (voters,)
 
     def may_change(self, *, is_settled: bool) -> bool:
-        """Whether a leader may write another membership: only when the last in its log is settled.
+        """True if a leader may write another membership: only if the last one is committed.
 
-        The record that opens a leader's term says who is a member, too; so nothing is changed
-        before one of its own records is committed, either. Without that, two leaders' changes could
-        each find a majority that misses the other's (Ongaro, 2015: "bug in single-server membership
+        The record that opens a leader's term has the membership, too; so nothing is changed before
+        one of its own records is committed, either. Without that, two leaders' changes could each
+        find a majority that misses the other's (Ongaro, 2015: "bug in single-server membership
         changes").
         """
         return is_settled
 
 
 RULES: Final = RaftRules()
-"""Raft as it is."""
+"""The rules of Raft."""
 
 
 def term_before(log: ReplicaLog, offset: Offset) -> LeaderEpoch:
@@ -248,7 +248,7 @@ def term_before(log: ReplicaLog, offset: Offset) -> LeaderEpoch:
         return -1
     term = log.latest_epoch
     while term >= 0:
-        # Where the term began is where the one before it ended.
+        # A term begins where the one before it ends.
         former = log.end_offset_for_epoch(term - 1)
         if former.offset < offset:
             return term

@@ -1,1 +1,1 @@
-"""streams."""
+"""Kafka Streams' tasks: consumer, producer and outputs of a stream thread."""

@@ -1,11 +1,11 @@
-"""The consumer of a task: it polls, processes, and says when a round is to be committed.
+"""Consumer of a stream task: polls, processes, and begins the commit of a round.
 
-The application polls, spends its time on what it got while outputs are sent, and polls again; the
-round is committed when ``commit.interval.ms`` is over, before partitions are given up and at close.
-While a round is being committed the application waits. A round that failed is given up: its
-partitions begin again at their committed offsets.
+The application polls, processes the records while outputs are sent, and polls again; the round is
+committed after ``commit.interval.ms``, before partitions are revoked and at close. During a commit
+the application waits. A failed round is rolled back: its partitions begin again at their committed
+offsets.
 
-Left out: an application that gives up waiting for a commit; standby tasks, state, punctuation.
+Left out: an application that stops waiting for a commit; standby tasks, state, punctuation.
 
 Source: ``StreamThread.{runOnce,maybeCommit,handleTaskMigrated}``, ``TaskManager``,
 ``examples.ExactlyOnceMessageProcessor``; KIP-98, KIP-447.
@@ -31,17 +31,17 @@ Then = Callable[[Micros], None]
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """How a task commits."""
+    """Commits of a task."""
 
     offsets: OffsetsCommit
     commit_interval_us: Micros
     """``commit.interval.ms``."""
-    tells_member: bool = True
-    """Whether offsets in transactions name the member and its generation (KIP-447)."""
+    sends_member: bool = True
+    """True if offsets in transactions carry the member and its generation (KIP-447)."""
 
 
 class TaskConsumer(Consumer):
-    """The consumer of one task; ``plan`` says how it commits, the rest is a consumer's."""
+    """The consumer of one task; ``plan`` has its commits, the rest is a consumer's."""
 
     def __init__(self, setup: ConsumerSetup, plan: TaskPlan) -> None:
         config = setup.config
@@ -54,22 +54,22 @@ class TaskConsumer(Consumer):
         """Something was processed since the last commit."""
         self._due_at: Micros = 0
         self._after_round: Then | None = None
-        """What waits for the end of the round; ``None`` if nobody does."""
+        """Continuation after the end of the round; ``None`` without one."""
         self._said: WorkEnding | None = None
         self._worker_free_at: Micros = 0
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that it has read is processed and committed."""
+        """True if everything that it has read is processed and committed."""
         return not self._dirty and self._after_round is None
 
     def handle(self, event: ConsumerEvent | WorkEnded, now: Micros) -> list[ConsumerEffect]:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         if not isinstance(event, WorkEnded):
             return super().handle(event, now)
         if not self._closed:
             self._on_ended(event, now)
-        return self._go_on(now)
+        return self._continue(now)
 
     # -- processing -------------------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ class TaskConsumer(Consumer):
         super()._poll(now)
 
     def _process(self, count: int, now: Micros) -> None:
-        """The application works on what it got, outside poll(), or lets a worker do it."""
+        """Processes the polled records outside poll(), or passes them to a worker."""
         fresh = tuple(self._fetcher.collected)
         if self._plan.offsets == "auto":
             self._hand_over(fresh, count, now)
@@ -92,14 +92,14 @@ class TaskConsumer(Consumer):
         interval = self.config.poll_interval_us_max
         self._link.set_timer("too-long", now + interval, self._polls_too_rarely)
         if self._plan.offsets == "before":
-            wanted = {partition: offset for partition, offset, _ in self._positions.processed()}
-            done = partial(self._committed_before, fresh, count, wanted)
+            offsets = {partition: offset for partition, offset, _ in self._positions.processed()}
+            done = partial(self._committed_before, fresh, count, offsets)
             self._commits.commit_and_wait(done, self.config.api_timeout_us, now)
         else:
             self._work(fresh, count, now)
 
     def _hand_over(self, fresh: tuple[Deliver, ...], count: int, now: Micros) -> None:
-        """What was polled waits for the one worker; the application polls again at once."""
+        """Queues polled records for the one worker; the application polls again at once."""
         each = self.config.processing_us
         begins = max(now, self._worker_free_at)
         self._worker_free_at = begins + count * each
@@ -109,11 +109,11 @@ class TaskConsumer(Consumer):
         self,
         fresh: tuple[Deliver, ...],
         count: int,
-        wanted: dict[TopicPartition, Offset],
+        offsets: dict[TopicPartition, Offset],
         now: Micros,
     ) -> None:
         committed = self._commits.committed
-        if all(committed.get(place, -1) >= offset for place, offset in wanted.items()):
+        if all(committed.get(place, -1) >= offset for place, offset in offsets.items()):
             self._work(fresh, count, now)
         else:
             self._roll_back(now)
@@ -141,19 +141,19 @@ class TaskConsumer(Consumer):
     # -- rounds -----------------------------------------------------------------------------------
 
     def _end_round(self, then: Then, now: Micros) -> None:
-        """Commit what was processed, or give it up if the group has gone on without this member."""
+        """Commits the processed records, or rolls back if this member has lost its generation."""
         self._after_round = then
         self._link.cancel_timer("round")
         interval = self.config.poll_interval_us_max
         self._link.set_timer("too-long", now + interval, self._polls_too_rarely)
         inside = self._plan.offsets == "inside"
-        tells = inside and self._plan.tells_member
+        sends = inside and self._plan.sends_member
         self._said = said = WorkEnding(
             self._round,
             commits=self.generation >= 0,
             group=self.config.group_id,
-            member=self.member_id if tells else "",
-            generation=self.generation if tells else -1,
+            member=self.member_id if sends else "",
+            generation=self.generation if sends else -1,
             offsets=self._positions.processed() if inside else (),
         )
         self._link.effects.append(said)
@@ -206,22 +206,22 @@ class TaskConsumer(Consumer):
             )
 
     def _roll_back(self, _now: Micros) -> None:
-        """Begin again at the committed offsets (``resetToLastCommittedPositions``)."""
+        """Seeks to the committed offsets (``resetToLastCommittedPositions``)."""
         self._dirty = False
         for timer in ("processed", "round", "too-long"):
             self._link.cancel_timer(timer)
         self._fetcher.forget()
         places = tuple(self._positions.all())
         if places:
-            # Given up first: those that are kept would go on where they stand.
-            self._positions.assign((), Stage.WANTS_COMMITTED)
-            self._positions.assign(places, Stage.WANTS_COMMITTED)
+            # Revoked first: positions of kept partitions would stay.
+            self._positions.assign((), Stage.AWAITS_COMMITTED)
+            self._positions.assign(places, Stage.AWAITS_COMMITTED)
             if self.generation >= 0:
                 self._note_assignment()
         self._polling = True
 
     def _prepare(self, then: Then, now: Micros) -> None:
-        """Before a rebalance: end the round, then give up everything."""
+        """Before a rebalance: ends the round, then gives up all partitions."""
         if self._dirty:
             self._end_round(partial(self._give_up, then), now)
         else:
@@ -247,4 +247,4 @@ class TaskConsumer(Consumer):
 
 
 def _nothing(_now: Micros) -> None:
-    """Nobody waits for the answer."""
+    """Ignores the response."""

@@ -1,4 +1,4 @@
-"""The outputs of a task on their way to its producer: what is sent when, and what each comes from.
+"""Outputs of a task for its producer: their times, and the input record of each.
 
 Source: ``org.apache.kafka.streams.processor.internals.RecordCollectorImpl``.
 """
@@ -24,21 +24,21 @@ ROUNDS = TransactionPlan(0, NEVER, lambda: False)
 
 
 class Origins(NamedTuple):
-    """Where outputs in a row come from; arrays are int64, one element for each output."""
+    """Input records of consecutive outputs; arrays are int64, one element for each output."""
 
     topics: tuple[str, ...]
     """Topic of the input record of each output."""
     partitions: NDArray[np.int64]
     """Its partition."""
     producers: NDArray[np.int64]
-    """Who made it."""
+    """Its producer."""
     records: NDArray[np.int64]
     """Its number."""
     ordinals: NDArray[np.int64]
-    """Which of the input record's outputs it is, from 0."""
+    """Index among the input record's outputs, from 0."""
 
     def runs(self, each: int) -> list[tuple[int, int]]:
-        """Stretches of outputs, of input records in a row: first element, and behind the last."""
+        """Runs of outputs of consecutive input records: first element, and the end."""
         nth = self.records * each + self.ordinals
         breaks = np.diff(nth) != 1
         breaks |= (np.diff(self.producers) != 0) | (np.diff(self.partitions) != 0)
@@ -65,11 +65,11 @@ class TaskOutputs:
         self._blocks: list[ArrivalBlock] = []
         self._next = 0
         self.pieces: list[Deliver] = []
-        """What was read and may still be asked for."""
+        """Polled pieces that may still be needed."""
         self._starts: list[int] = []
 
     def take(self, work: WorkTaken, clock_offset_us: Micros) -> None:
-        """The application begins to process; instants are the scenario's from here on."""
+        """Begins to process; instants are on the scenario's clock from here on."""
         records = sum(piece.record_count for piece in work.pieces)
         if not records:
             return
@@ -84,17 +84,17 @@ class TaskOutputs:
         self._blocks.append(ArrivalBlock(instants, numbers))
 
     def next_block(self) -> ArrivalBlock | None:
-        """The next outputs; ``None`` when nothing waits."""
+        """Next outputs; ``None`` if none wait."""
         return self._blocks.pop(0) if self._blocks else None
 
     def places(self, outputs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Which of the pieces each output comes from, and its number among that piece's outputs."""
+        """Piece of each output, and its number among that piece's outputs."""
         starts = np.array(self._starts, dtype=np.int64)
         at: NDArray[np.int64] = np.searchsorted(starts, outputs, side="right") - 1
         return at, outputs - starts[at]
 
     def origins(self, outputs: NDArray[np.int64]) -> Origins:
-        """Where the outputs of these numbers come from."""
+        """Input records of the outputs of these numbers."""
         at, within = self.places(outputs)
         chosen: list[int] = at.tolist()
         pieces = self.pieces
@@ -106,13 +106,13 @@ class TaskOutputs:
         return Origins(topics, partitions, makers, numbers, within % self._each)
 
     def forget(self) -> None:
-        """Nothing that was made until now will be asked for again."""
+        """Drops the pieces of all outputs made until now."""
         self.pieces.clear()
         self._starts.clear()
 
 
 class TaskAccumulator(TransactionalAccumulator):
-    """An accumulator whose application sends what it has just made."""
+    """An accumulator whose application sends the outputs that it has just made."""
 
     def __init__(self, setup: ProducerSetup, outputs: TaskOutputs) -> None:
         super().__init__(setup, outputs, ROUNDS)
@@ -123,7 +123,7 @@ class TaskAccumulator(TransactionalAccumulator):
             self._next_block()
 
     def discard(self) -> None:
-        """Outputs that were not sent yet will not be: the application gives the round up."""
+        """Drops outputs that were not sent: the application rolls the round back."""
         self._feed.take_until(NEVER)
         while self._ration.next_block() is not None:
             pass

@@ -1,6 +1,6 @@
-"""The producers of tasks: they send what the application makes, and say when a round is over.
+"""Producers of stream tasks: they send outputs, and end the round.
 
-One sends in transactions and takes the input's offsets into them (KIP-447); the other flushes.
+One sends in transactions with the input's offsets (KIP-447); the other flushes.
 
 Source: ``org.apache.kafka.streams.processor.internals.StreamsProducer``,
 ``RecordCollectorImpl.flush``; ``examples.ExactlyOnceMessageProcessor``.
@@ -26,7 +26,7 @@ class TaskProducer(Producer):
 
     Args:
         setup: As for :class:`Producer`.
-        outputs: What the application makes.
+        the: Difference of the application.
         gate: Instead of an accumulator of its own.
     """
 
@@ -50,7 +50,7 @@ class TaskProducer(Producer):
         return self._round
 
     def handle(self, event: ProducerEvent, now: Micros) -> list[ProducerEffect]:
-        """Decide. ``now`` is the host's clock."""
+        """Handles an event; returns effects in order. ``now`` is the host's clock."""
         out = super().handle(event, now)
         for effect in out:
             if isinstance(effect, BatchDone) and effect.outcome != "ok":
@@ -95,7 +95,7 @@ class TransactionalTaskProducer(TransactionalProducer):
 
     Args:
         setup: As for :class:`Producer`; its settings have a transactional id.
-        outputs: What the application makes.
+        the: Outputs of the application.
         version: ``transaction.version`` of the cluster: 2, or 0.
         first_round: Rounds are numbered from here.
     """
@@ -120,7 +120,7 @@ class TransactionalTaskProducer(TransactionalProducer):
         return self._round
 
     def handle(self, event: ProducerEvent, now: Micros) -> list[ProducerEffect]:
-        """Decide. ``now`` is the host's clock. Nothing more after :class:`ProducerStopped`."""
+        """Handles an event; ``now``: the host's clock. :class:`ProducerStopped` comes last."""
         out = super().handle(event, now)
         if out and isinstance(out[-1], ProducerStopped):
             out.insert(len(out) - 1, WorkEnded(self._round, ok=False, is_fenced=True))
@@ -151,7 +151,7 @@ class TransactionalTaskProducer(TransactionalProducer):
             if not ending.commits:
                 self._end_round(ok=False)
                 return False
-            gate.begun_us = limit  # nothing came of what was read, and its offsets go in alone
+            gate.begun_us = limit  # no outputs: the transaction has only offsets
         return gate.begun_us is not None
 
     def _on_end(self, outcome: str) -> None:
@@ -159,7 +159,7 @@ class TransactionalTaskProducer(TransactionalProducer):
         self._end_round(ok=outcome == "committed")
 
     def _send_on(self, limit: Micros) -> None:  # noqa: ARG002 - rounds do not end by time
-        """Tell of new partitions; at the end of the round send its offsets, then commit."""
+        """Adds new partitions; at the end of the round sends its offsets, then commits."""
         manager, gate, ending = self._manager, self._gate, self._ending
         if ending is not None and not ending.commits:
             self._give_up()
@@ -182,7 +182,7 @@ class TransactionalTaskProducer(TransactionalProducer):
 
     def _end_round(self, *, ok: bool) -> None:
         if not ok:
-            # What the application made while the transaction was being aborted.
+            # Outputs made while the transaction was being aborted.
             self._task_gate.discard()
         self._out.append(WorkEnded(self._round, ok))
         self._round += 1

@@ -1,4 +1,4 @@
-"""ISR changes that go through the controller of ZooKeeper mode.
+"""AlterPartition at the controller of ZooKeeper mode.
 
 Source: ``kafka.controller.KafkaController.processAlterPartition`` (2.7 to 3.9); KIP-497.
 """
@@ -23,7 +23,7 @@ def alter(
     request: AlterPartitionRequest,
     answer: Callable[[AlterPartitionResponse], None],
 ) -> Steps:
-    """Leaders' wishes for their ISRs, written by the controller (2.7 to 3.9, KIP-497).
+    """Handles leaders' requested ISRs, and writes them (2.7 to 3.9, KIP-497).
 
     Source: ``KafkaController.processAlterPartition``.
     """
@@ -68,9 +68,9 @@ def _refusal(controller: ZkController, sender: NodeId, item: AlterPartitionItem)
         return ErrorCode.FENCED_LEADER_EPOCH
     if item.partition_epoch != entry.version:
         return ErrorCode.INVALID_UPDATE_VERSION
-    wanted = [member.broker for member in item.in_sync]
+    requested = [member.broker for member in item.in_sync]
     if controller.config.checks_eligibility and any(
-        b not in controller.brokers or b in controller.stopping for b in wanted
+        b not in controller.brokers or b in controller.stopping for b in requested
     ):
         return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE

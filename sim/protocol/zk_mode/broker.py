@@ -1,20 +1,19 @@
-"""A broker's control plane in ZooKeeper mode: its session, its candidacy, and what it is told.
+"""A broker's control plane in ZooKeeper mode: session, registration, controller requests.
 
-One machine for each broker. It registers as an ephemeral node, stands for controller, drives the
-controller's events while it is the one, and takes LeaderAndIsr, UpdateMetadata and StopReplica from
-whoever is, fenced by the controller's epoch and by its own broker epoch. The replicas themselves
-are not here: :class:`LeaderAndIsrApplied` tells the host what they have to become.
+One machine for each broker. It registers as an ephemeral node, tries to become controller, drives
+the controller's events while it is the controller, and handles LeaderAndIsr, UpdateMetadata and
+StopReplica of the active controller, fenced by the controller's epoch and by its own broker epoch.
+Replicas are not here: :class:`LeaderAndIsrApplied` passes their new roles to the broker's process.
 
 ISR changes go to the controller as AlterPartition (since 2.7), or are written to ZooKeeper by the
-leader itself, conditionally on the version that it has cached, and announced in batches
-(:class:`IsrWish`). A write that is refused is dropped with the cached version kept: only a
-LeaderAndIsr brings a new one.
+leader, conditionally on the cached version, and announced in batches (:class:`IsrUpdate`). A write
+that is refused is dropped with the cached version kept: only a LeaderAndIsr brings a new one.
 
-``resumes`` is how it was before 1.1: an event that was under way when the session ended goes on in
-the next session with what it knew, and the broker steps down when it has come to its end.
+``resumes`` is the behaviour before 1.1: an event in progress when the session ended continues in
+the next session with its old state, and the broker resigns at its end.
 
-Approximate: a broker whose former session still has its node tries again each second, where
-Kafka's process ends and is started again.
+Approximate: a broker whose former session still has its node tries again each second, where Kafka's
+process ends and is started again.
 
 Source: ``kafka.server.{KafkaServer,ReplicaManager}``, ``kafka.zk.KafkaZkClient``,
 ``kafka.server.ZkAlterPartitionManager`` and ``ZkIsrManager`` (2.6 to 3.9).
@@ -28,14 +27,14 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
-from sim.protocol.broker.replication.events import IsrWritesWanted
+from sim.protocol.broker.replication.events import IsrWritesRequested
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.zk_mode.broker_types import (
     ISR_CHECK_US,
     REGISTER_AGAIN_US,
-    IsrWish,
+    IsrUpdate,
     LeaderAndIsrApplied,
-    MetadataTold,
+    MetadataUpdated,
     Registered,
     ReplicasStopped,
     ShutDownGranted,
@@ -69,19 +68,19 @@ from sim.protocol.zk_mode.znodes import (
 )
 from sim.protocol.zookeeper.session import (
     RECONNECT_TIMER,
-    Answered,
-    Ask,
     Moved,
-    News,
+    OperationAnswered,
+    SessionEvent,
     SessionState,
-    Watched,
+    WatchFired,
+    ZkOperation,
     ZkSession,
 )
 from sim.protocol.zookeeper.tree import (
     Create,
-    Outcome,
     SessionId,
     ZkCode,
+    ZkOutcome,
 )
 from sim.units import Micros
 
@@ -93,7 +92,7 @@ def _no_chance() -> float:
 
 
 class _Event:
-    """What the controller's thread works off, one after the other."""
+    """An event of the controller's thread, which handles one after the other."""
 
     __slots__ = ("refuse", "steps")
 
@@ -112,11 +111,11 @@ class ZkBroker:
         config: ZkBrokerConfig = _DEFAULTS,
         unit: Callable[[], float] = _no_chance,
     ) -> None:
-        """Make a broker without a session.
+        """Creates a broker without a session.
 
         Args:
             node: ``broker.id``.
-            servers: The ensemble; the broker's number says which is tried first.
+            servers: The ensemble; the broker's id selects the first to try.
             config: Settings.
             unit: Draws of placement, uniform in [0, 1).
         """
@@ -130,11 +129,11 @@ class ZkBroker:
         self.controller = ZkController(node, config.controller, channels)
         self.broker_epoch: BrokerEpoch = -1
         self.controller_epoch = 0
-        """The largest that a request has had."""
+        """Largest controller epoch of a request."""
         self.replicas: dict[TopicPartition, PartitionEntry] = {}
-        """What it leads and follows, with cached versions."""
+        """Partitions that it leads and follows, with cached versions."""
         self.metadata: dict[TopicPartition, PartitionEntry] = {}
-        """What it tells clients."""
+        """Metadata for clients."""
         self._registered: SessionId = 0
         self._correlation = 0
         self._now: Micros = 0
@@ -143,10 +142,11 @@ class ZkBroker:
         self._events: deque[_Event] = deque()
         self._current: _Event | None = None
         self._tag = 0
-        self._asks: list[Ask] = []
-        self._outcomes: list[Outcome] = []
+        self._asks: list[ZkOperation] = []
+        self._outcomes: list[ZkOutcome] = []
         self._is_cut_off = False
-        """The event under way has lost its session, and waits for the next one."""
+        """True if the session of the event in progress has ended, and the event waits for the next
+        one."""
         self._isr = IsrWriter(node, self.replicas, lambda: -1 - self._correlate())
         self._took_over = -1
         self._shutdown_tries = -1
@@ -154,27 +154,27 @@ class ZkBroker:
 
     @property
     def is_controller(self) -> bool:
-        """Whether it acts as the controller."""
+        """True if it is the active controller."""
         return self.controller.active
 
     @property
     def skipped_isr_updates(self) -> int:
-        """How often "Cached zkVersion not equal to that in zookeeper, skip updating ISR"."""
+        """Count of "Cached zkVersion not equal to that in zookeeper, skip updating ISR"."""
         return self._isr.skipped
 
     @property
     def idle(self) -> bool:
-        """No event of the controller waits or is under way, and every broker has answered."""
+        """True if no event of the controller is pending, and every broker has responded."""
         return self._current is None and not self._events and self.controller.channels.idle
 
     def begin(self, now: Micros) -> Effects:
-        """The process starts."""
+        """Starts the process."""
         self._enter(now)
         self.session.start(self._out)
         return self._leave()
 
     def handle(self, event: ZkBrokerEvent, now: Micros) -> Effects:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         self._enter(now)
         match event:
             case ev.ResponseReceived():
@@ -185,16 +185,16 @@ class ZkBroker:
                 self._on_request(event.token, event.request)
             case ev.TimerFired():
                 self._on_timer(event.name)
-            case IsrWish():
-                write = self._isr.wish(event)
+            case IsrUpdate():
+                write = self._isr.write_of(event)
                 if write is not None:
                     self.session.submit(write[0], [write[1]], self._out)
-            case IsrWritesWanted():
-                for tag, ask in self._isr.wishes(event, self._effects):
-                    self.session.submit(tag, [ask], self._out)
+            case IsrWritesRequested():
+                for tag, operation in self._isr.writes_of(event, self._effects):
+                    self.session.submit(tag, [operation], self._out)
             case ShutdownRequested():
                 self._shutdown_tries = self.config.shutdown_retries
-                self._ask_to_stop()
+                self._send_controlled_shutdown()
             case ev.Flushed():
                 pass  # it writes no log
             case _:
@@ -207,7 +207,7 @@ class ZkBroker:
         self._effects = self.controller.out = []
 
     def _leave(self) -> Effects:
-        """What goes to ZooKeeper comes first: the controller writes before it tells."""
+        """Ends an event's handling: writes to ZooKeeper come first, then requests to brokers."""
         return [*self._out, *self._effects]
 
     def _correlate(self) -> int:
@@ -219,7 +219,9 @@ class ZkBroker:
     def _on_response(self, event: ev.ResponseReceived) -> None:
         correlation, response = event.correlation, event.response
         if self.session.owns(correlation):
-            self._hear(self.session.answered(correlation, response, self._now, self._out))
+            self._on_session_events(
+                self.session.answered(correlation, response, self._now, self._out)
+            )
         elif self.controller.channels.owns(correlation):
             self.controller.channels.answered(correlation, self._effects)
         elif correlation == self._shutdown_correlation:
@@ -227,11 +229,11 @@ class ZkBroker:
 
     def _on_failure(self, correlation: int) -> None:
         if self.session.owns(correlation):
-            self._hear(self.session.failed(correlation, self._now, self._out))
+            self._on_session_events(self.session.failed(correlation, self._now, self._out))
         elif self.controller.channels.owns(correlation):
             self.controller.channels.failed(correlation, self._now, self._effects)
         elif correlation == self._shutdown_correlation:
-            self._try_to_stop_later()
+            self._retry_shutdown_later()
 
     def _on_timer(self, name: str) -> None:
         if name == RECONNECT_TIMER:
@@ -241,7 +243,7 @@ class ZkBroker:
         elif name == "isr":
             self._announce_isr_changes()
         elif name == "shutdown":
-            self._ask_to_stop()
+            self._send_controlled_shutdown()
         elif name == "preferred":
             if self.controller.active:
                 self._add(self.controller.rebalance())
@@ -262,9 +264,9 @@ class ZkBroker:
 
     # -- the session ------------------------------------------------------------------------------
 
-    def _hear(self, news: list[News]) -> None:
+    def _on_session_events(self, news: list[SessionEvent]) -> None:
         for item in news:
-            if isinstance(item, Answered):
+            if isinstance(item, OperationAnswered):
                 self._on_outcome(item)
             elif isinstance(item, Moved):
                 self._on_session(item.state)
@@ -272,7 +274,7 @@ class ZkBroker:
                 self._on_watch(item)
 
     def _on_session(self, state: SessionState) -> None:
-        """A new session registers and stands; a lost one ends what it stood for."""
+        """A new session registers and tries to become controller; a lost one resigns."""
         if state is SessionState.CLOSED:
             if not self._is_cut_off:
                 self.controller.resign()
@@ -287,12 +289,12 @@ class ZkBroker:
                 self._add(self._register())
 
     def _step_down(self) -> Steps:
-        """The event that outlived the session has come to its end, as have those behind it."""
+        """Resigns: the event that outlived the session has ended, as have those after it."""
         self._is_cut_off = False
         self.controller.resign()
         yield from self._register()
 
-    def _on_watch(self, watched: Watched) -> None:
+    def _on_watch(self, watched: WatchFired) -> None:
         controller, path = self.controller, watched.path
         if path == CONTROLLER:
             self._add(controller.controller_changed(self.session.session))
@@ -306,22 +308,22 @@ class ZkBroker:
             self._add(controller.isr_changed())
 
     def _register(self) -> Steps:
-        """Be seen; then stand for controller."""
-        yield [Ask(Create(path, None)) for path in ROOTS]
+        """Registers the broker, then tries to become controller."""
+        yield [ZkOperation(Create(path, None)) for path in ROOTS]
         info = BrokerInfo(self.node, self.config.rack)
-        (made,) = yield [Ask(Create(broker_path(self.node), info, ephemeral=True))]
+        (made,) = yield [ZkOperation(Create(broker_path(self.node), info, ephemeral=True))]
         if made.node is None:
             self._set_timer("register", REGISTER_AGAIN_US)
             return
         self.broker_epoch = made.node.created
         self._effects.append(Registered(self.broker_epoch))
         self._set_timer("isr", ISR_CHECK_US)
-        yield from self.controller.stand(self.session.session)
+        yield from self.controller.become_controller(self.session.session)
 
     # -- the event thread -------------------------------------------------------------------------
 
     def _add(self, steps: Steps, refuse: Callable[[], None] | None = None) -> None:
-        """Put an event behind those that wait; ``refuse`` is called if it is dropped unanswered."""
+        """Queues an event; ``refuse`` is called if it is dropped unanswered."""
         self._events.append(_Event(steps, refuse))
         if self._current is None:
             self._next()
@@ -329,10 +331,10 @@ class ZkBroker:
     def _next(self) -> None:
         while self._current is None and self._events:
             self._current = self._events.popleft()
-            self._go_on(None)
+            self._continue(None)
 
-    def _go_on(self, outcomes: list[Outcome] | None) -> None:
-        """Let the event under way come to its next question, or to its end."""
+    def _continue(self, outcomes: list[ZkOutcome] | None) -> None:
+        """Continues the event in progress to its next operations, or to its end."""
         event = self._current
         assert event is not None
         steps = event.steps
@@ -358,7 +360,7 @@ class ZkBroker:
         self.session.submit(self._tag, asks, self._out)
 
     def _rebalance_later(self) -> None:
-        """After a take-over."""
+        """Schedules the first rebalance of a new controller."""
         controller = self.controller
         if controller.active and controller.epoch != self._took_over:
             self._took_over = controller.epoch
@@ -374,7 +376,7 @@ class ZkBroker:
             if event.refuse is not None:
                 event.refuse()
 
-    def _on_outcome(self, answered: Answered) -> None:
+    def _on_outcome(self, answered: OperationAnswered) -> None:
         if answered.tag < 0:
             self._isr.written(answered.tag, answered.outcome, self._now, self._effects)
             return
@@ -385,11 +387,11 @@ class ZkBroker:
             return  # the news of the session's end follows
         self._outcomes.append(answered.outcome)
         if len(self._outcomes) == len(self._asks):
-            self._go_on(self._outcomes)
+            self._continue(self._outcomes)
             self._next()
 
     def _on_controllers(self, token: int, request: Request) -> None:
-        """What only the controller answers."""
+        """Requests that only the controller answers."""
 
         def answer(response: Response) -> None:
             self._effects.append(fx.Reply(token, response))
@@ -402,10 +404,10 @@ class ZkBroker:
         else:
             refuse()
 
-    # -- what the controller says -----------------------------------------------------------------
+    # -- requests of the controller ----------------------------------------------------------------
 
     def _on_control(self, token: int, request: ControlRequest) -> None:
-        """Refuse a deposed controller, and what was meant for a former process."""
+        """Rejects a deposed controller's request, and one for a former process."""
         error = ErrorCode.NONE
         if request.controller_epoch < self.controller_epoch:
             error = ErrorCode.STALE_CONTROLLER_EPOCH
@@ -417,7 +419,7 @@ class ZkBroker:
                 self._lead_or_follow(request.partitions)
             elif isinstance(request, UpdateMetadataRequest):
                 self.metadata.update((entry.partition, entry) for entry in request.partitions)
-                self._effects.append(MetadataTold(request))
+                self._effects.append(MetadataUpdated(request))
             elif isinstance(request, StopReplicaRequest):
                 for partition in request.partitions:
                     self.replicas.pop(partition, None)
@@ -425,7 +427,7 @@ class ZkBroker:
         self._effects.append(fx.Reply(token, ControlResponse(error)))
 
     def _lead_or_follow(self, entries: tuple[PartitionEntry, ...]) -> None:
-        """Take what is newer by leader epoch.
+        """Takes entries with a newer leader epoch.
 
         Source: ``ReplicaManager.becomeLeaderOrFollower``.
         """
@@ -445,16 +447,16 @@ class ZkBroker:
     def _announce_isr_changes(self) -> None:
         """Source: ``ReplicaManager.maybePropagateIsrChanges`` (before 2.7)."""
         self._set_timer("isr", ISR_CHECK_US)
-        ask = self._isr.announcement(self._now)
-        if ask is not None:
-            self.session.submit(0, [ask], self._out)
+        operation = self._isr.announcement(self._now)
+        if operation is not None:
+            self.session.submit(0, [operation], self._out)
 
     # -- controlled shutdown ----------------------------------------------------------------------
 
-    def _ask_to_stop(self) -> None:
+    def _send_controlled_shutdown(self) -> None:
         to = self.controller.controller
         if to == NO_LEADER:
-            self._try_to_stop_later()
+            self._retry_shutdown_later()
             return
         self._shutdown_correlation = self._correlate()
         request = ControlledShutdownRequest(self.node, self.broker_epoch)
@@ -466,9 +468,9 @@ class ZkBroker:
         if response.error is ErrorCode.NONE and response.remaining == 0:
             self._grant(0)
         else:
-            self._try_to_stop_later(response.remaining)
+            self._retry_shutdown_later(response.remaining)
 
-    def _try_to_stop_later(self, remaining: int = -1) -> None:
+    def _retry_shutdown_later(self, remaining: int = -1) -> None:
         self._shutdown_tries -= 1
         if self._shutdown_tries > 0:
             self._set_timer("shutdown", self.config.shutdown_backoff_us)
@@ -476,6 +478,6 @@ class ZkBroker:
             self._grant(remaining)
 
     def _grant(self, remaining: int) -> None:
-        """End the session, so that nobody waits for its timeout."""
+        """Ends the session, so that its timeout need not pass."""
         self.session.close(self._out)
         self._effects.append(ShutDownGranted(remaining))

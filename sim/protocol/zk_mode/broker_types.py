@@ -1,10 +1,10 @@
-"""Words of a broker's control plane in ZooKeeper mode: settings, events and effects."""
+"""Types of a broker's control plane in ZooKeeper mode: settings, events and effects."""
 
 from dataclasses import dataclass, field
 
 from sim.ids import BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import events as ev
-from sim.protocol.broker.replication.events import IsrWritesWanted
+from sim.protocol.broker.replication.events import IsrWritesRequested
 from sim.protocol.messages.admin import ElectLeadersRequest
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.cluster import (
@@ -34,11 +34,11 @@ ZK_BROKER_REQUESTS: tuple[type[Request], ...] = (
     AllocateProducerIdsRequest,
     ElectLeadersRequest,
 )
-"""What the machine answers."""
+"""Requests that the machine answers."""
 
 REGISTER_AGAIN_US: Micros = 1 * SECOND
 ISR_CHECK_US: Micros = 2_500 * MS
-"""How often ISR changes are looked at for announcing; a constant in Kafka."""
+"""Interval at which ISR changes are checked for announcing; a constant in Kafka."""
 ISR_QUIET_US: Micros = 5 * SECOND
 """They are announced when the last is this old,"""
 ISR_LATEST_US: Micros = 60 * SECOND
@@ -60,15 +60,15 @@ class ZkBrokerConfig:
     shutdown_backoff_us: Micros = 5 * SECOND
     """``controlled.shutdown.retry.backoff.ms``."""
     resumes: bool = False
-    """Whether an event that was under way when the session ended goes on in the next one, as before
-    1.1 (KAFKA-3083, KAFKA-5642)."""
+    """True if an event in progress when the session ended continues in the next one, as before 1.1
+    (KAFKA-3083, KAFKA-5642)."""
     breaks_off: bool = False
-    """Whether a change of roles without a connection to ZooKeeper fails half-way (KAFKA-9307)."""
+    """True if a change of roles without a connection to ZooKeeper fails half-way (KAFKA-9307)."""
 
 
 @dataclass(frozen=True, slots=True)
-class IsrWish:
-    """A leader on this broker wants its partition's ISR to be this; before 2.7."""
+class IsrUpdate:
+    """A leader's new ISR, to be written to ZooKeeper; before 2.7."""
 
     partition: TopicPartition
     in_sync: tuple[NodeId, ...]
@@ -76,7 +76,7 @@ class IsrWish:
 
 @dataclass(frozen=True, slots=True)
 class ShutdownRequested:
-    """The process shall stop in good order."""
+    """The process is to shut down in good order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +85,19 @@ class LeaderAndIsrApplied:
 
     entries: tuple[PartitionEntry, ...]
     breaks_off: bool = False
-    """Whether coordinators do not hear of it."""
+    """True if coordinators do not learn of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The broker's node is there; its ``czxid`` is the broker's epoch (KIP-380)."""
+    """The broker's node exists; its ``czxid`` is the broker's epoch (KIP-380)."""
 
     broker_epoch: BrokerEpoch
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataTold:
-    """What to tell clients from now on, and who said so."""
+class MetadataUpdated:
+    """New metadata for clients, and the controller that sent it."""
 
     request: UpdateMetadataRequest
 
@@ -119,7 +119,7 @@ class ReplicasStopped:
 
 @dataclass(frozen=True, slots=True)
 class ShutDownGranted:
-    """Partitions have moved, or it was asked for often enough: the process may end."""
+    """Controlled shutdown is granted, or its retries are used up: the process may end."""
 
     remaining: int
 
@@ -130,8 +130,8 @@ ZkBrokerEvent = (
     | ev.RequestFailed
     | ev.TimerFired
     | ev.Flushed
-    | IsrWish
-    | IsrWritesWanted
+    | IsrUpdate
+    | IsrWritesRequested
     | ShutdownRequested
 )
-"""What happens to the machine. Begins with ``ZkBroker.begin``."""
+"""Events of the machine. Begins with ``ZkBroker.begin``."""

@@ -1,7 +1,7 @@
-"""The controller's requests to brokers: gathered for a change, then sent in order to each broker.
+"""The controller's requests to brokers: batched for a change, then sent in order to each broker.
 
-One thread and one request in flight for each broker; what fails is sent again after 100 ms, until
-the broker is gone from the controller's view.
+One thread and one request in flight for each broker; failed requests are sent again after 100 ms,
+until the broker is no longer live.
 
 Source: ``kafka.controller.{ControllerChannelManager,AbstractControllerBrokerRequestBatch}`` (3.9).
 """
@@ -24,7 +24,7 @@ from sim.units import MS, SECOND, Micros
 
 CHANNEL = "controller"
 TIMER = "channel/"
-"""Beginning of the names of retry timers; the broker's number follows."""
+"""Prefix of the names of retry timers; the broker's id follows."""
 
 RETRY_US: Micros = 100 * MS
 TIMEOUT_US: Micros = 30 * SECOND
@@ -44,15 +44,15 @@ class _Channel:
 
 
 class ControllerChannels:
-    """Channels to the live brokers, and the batch being gathered."""
+    """Channels to the live brokers, and the open batch."""
 
     def __init__(self, node: NodeId, correlate: Callable[[], int], *, broker_epochs: bool) -> None:
-        """Have no channels.
+        """Begins without channels.
 
         Args:
             node: The controller's own number.
             correlate: Numbers for requests, unique among the owner's.
-            broker_epochs: Whether requests say which process of a broker they mean (KIP-380).
+            broker_epochs: True if requests carry broker epochs (KIP-380).
         """
         self._node = node
         self._correlate = correlate
@@ -67,20 +67,20 @@ class ControllerChannels:
 
     @property
     def idle(self) -> bool:
-        """Whether every broker has answered everything."""
+        """True if every broker has answered every request."""
         return not any(c.queue or c.in_flight >= 0 for c in self._channels.values())
 
     def add(self, broker: NodeId, epoch: BrokerEpoch) -> None:
-        """A broker process is there."""
+        """Adds a broker process."""
         self._channels[broker] = _Channel(epoch)
 
     def remove(self, broker: NodeId) -> None:
-        """The broker is gone: what waits for it goes too."""
+        """Removes a broker and its queued requests."""
         self._channels.pop(broker, None)
         self._waiting = {c: b for c, b in self._waiting.items() if b != broker}
 
     def clear(self) -> None:
-        """Drop everything: another broker is the controller."""
+        """Drops everything: another broker is the controller."""
         self._channels = {}
         self._waiting = {}
         self._leader_and_isr = {}
@@ -89,10 +89,10 @@ class ControllerChannels:
         self._metadata_to = {}
         self._to_all = False
 
-    # -- gathering --------------------------------------------------------------------------------
+    # -- batching ----------------------------------------------------------------------------------
 
     def lead_or_follow(self, brokers: Iterable[NodeId], entry: PartitionEntry) -> None:
-        """Tell these brokers of the partition, and everybody for their clients."""
+        """Adds the partition to LeaderAndIsr of these brokers, and to UpdateMetadata of all."""
         for broker in brokers:
             if broker in self._channels:
                 self._leader_and_isr.setdefault(broker, []).append(entry)
@@ -100,19 +100,19 @@ class ControllerChannels:
         self._to_all = True
 
     def stop(self, broker: NodeId, partition: TopicPartition) -> None:
-        """The broker shall stop fetching the partition."""
+        """Adds the partition to the broker's StopReplica."""
         if broker in self._channels:
             self._stop.setdefault(broker, []).append(partition)
 
     def update_metadata(
         self, brokers: Iterable[NodeId], entries: Iterable[PartitionEntry] = ()
     ) -> None:
-        """Tell these brokers of the partitions, and of the live brokers."""
+        """Adds partitions and live brokers to these brokers' UpdateMetadata."""
         self._metadata.extend(entries)
         self._metadata_to.update(dict.fromkeys(b for b in brokers if b in self._channels))
 
     def flush(self, controller_epoch: int, live: tuple[BrokerInfo, ...], out: Effects) -> None:
-        """Queue what was gathered; LeaderAndIsr first, then UpdateMetadata, then StopReplica."""
+        """Queues the batch; LeaderAndIsr first, then UpdateMetadata, then StopReplica."""
         node = self._node
         gathered, self._leader_and_isr = self._leader_and_isr, {}
         for broker, entries in gathered.items():
@@ -157,11 +157,11 @@ class ControllerChannels:
         out.append(fx.Send(broker, channel.in_flight, channel.queue[0], TIMEOUT_US, CHANNEL))
 
     def owns(self, correlation: int) -> bool:
-        """Whether a request is one of these."""
+        """True if a request is one of these."""
         return correlation in self._waiting
 
     def answered(self, correlation: int, out: Effects) -> None:
-        """A broker answered; an error is not asked again."""
+        """Handles a broker's response; a request with an error is not repeated."""
         broker = self._waiting.pop(correlation)
         channel = self._channels[broker]
         channel.in_flight = -1
@@ -169,7 +169,7 @@ class ControllerChannels:
         self._send(broker, channel, out)
 
     def failed(self, correlation: int, now: Micros, out: Effects) -> None:
-        """No answer: wait, then send the same again."""
+        """No response: waits, then sends the same request again."""
         broker = self._waiting.pop(correlation)
         channel = self._channels[broker]
         channel.in_flight, channel.backs_off = -1, True

@@ -1,18 +1,19 @@
-"""The controller of ZooKeeper mode: one of the brokers, by grace of an ephemeral node.
+"""The controller of ZooKeeper mode: the broker that owns the ``/controller`` znode.
 
-One thread handles one event after the other; an event is a generator that yields what it asks of
-ZooKeeper and is sent the outcomes, and the broker's machine drives it. What it decides it writes to
+One thread handles one event after the other; an event is a generator that yields operations for
+ZooKeeper and is sent their outcomes, and the broker's machine drives it. Decisions are written to
 ZooKeeper, conditionally on the version of each partition's node and on the controller's epoch, and
-tells the brokers then. A new controller knows nothing: it reads every topic and every partition.
+then sent to brokers. A new controller has no state: it reads every topic and every partition.
 
-``fencing`` off is how it was before KAFKA-6082: the epoch is not part of the write, so a controller
-that was deposed between decision and write overwrites its successor's. Nor is the epoch counted
-with the node: a broker makes the node, then reads the epoch and counts it. If its session ends in
-between and the event goes on in the next one, it counts on from its successor's epoch, and brokers
-obey it and no longer the controller that there is (catalogue: honeycomb-2017-split-brain).
+``fencing`` off is the behaviour before KAFKA-6082: the epoch is not part of the write, so a
+controller that was deposed between decision and write overwrites its successor's. Nor is the epoch
+incremented together with the node: a broker creates the node, then reads the epoch and increments
+it. If its session ends in between and the event continues in the next one, it increments its
+successor's epoch, and brokers obey it instead of the actual controller (catalogue:
+honeycomb-2017-split-brain).
 
-Left out: reassignment, deletion of topics, more partitions, offline log directories; new topics
-come as nodes under ``/brokers/topics``.
+Left out: reassignment, deletion of topics, more partitions, offline log directories; new topics are
+created as nodes under ``/brokers/topics``.
 
 Source: ``kafka.controller.{KafkaController,ZkPartitionStateMachine,ZkReplicaStateMachine}`` (3.9).
 """
@@ -47,7 +48,7 @@ from sim.protocol.zk_mode.znodes import (
     state_path,
     topic_path,
 )
-from sim.protocol.zookeeper.session import Ask
+from sim.protocol.zookeeper.session import ZkOperation
 from sim.protocol.zookeeper.tree import (
     Check,
     Create,
@@ -56,17 +57,17 @@ from sim.protocol.zookeeper.tree import (
     GetChildren,
     GetData,
     Multi,
-    Outcome,
     SessionId,
     SetData,
     ZkCode,
+    ZkOutcome,
 )
 
-Steps: TypeAlias = Generator[list[Ask], list[Outcome], None]
-"""An event of the controller: yields what to ask, is sent the outcomes in that order."""
+Steps: TypeAlias = Generator[list[ZkOperation], list[ZkOutcome], None]
+"""An event of the controller: yields operations, is sent their outcomes in that order."""
 
-Claim: TypeAlias = Generator[list[Ask], list[Outcome], SetData | None]
-"""The attempt to become the controller; returns the write that counted the epoch, if it is."""
+Claim: TypeAlias = Generator[list[ZkOperation], list[ZkOutcome], SetData | None]
+"""An attempt to become controller; returns the write that incremented the epoch on success."""
 
 Item = TypeVar("Item")
 
@@ -75,11 +76,11 @@ Decide: TypeAlias = Callable[[TopicPartition, LeaderIsr], LeaderIsr | None]
 """The new state of a partition; ``None``: leave it."""
 
 _CHUNK = 10_000
-"""Partitions whose outcomes are held at once; of no consequence for what is decided."""
+"""Partitions whose outcomes are held at once; does not influence decisions."""
 
 
 class ZkController:
-    """What the controller knows and does; empty while another broker is the controller."""
+    """State and events of the controller; empty while another broker is the controller."""
 
     def __init__(
         self, node: NodeId, config: ZkControllerConfig, channels: ControllerChannels
@@ -89,12 +90,12 @@ class ZkController:
         self.channels = channels
         self.active = False
         self.controller: NodeId = NO_LEADER
-        """Who is the controller, as far as this broker was told."""
+        """The active controller, as far as this broker knows."""
         self.epoch = 0
         self.brokers: dict[NodeId, BrokerEpoch] = {}
-        """Brokers with a session."""
+        """Live brokers."""
         self.infos: dict[NodeId, BrokerInfo] = {}
-        """What they say of themselves."""
+        """Their registrations."""
         self.stopping: dict[NodeId, None] = {}
         self.facts: dict[str, TopicFacts] = {}
         self.assignments: dict[TopicPartition, Nodes] = {}
@@ -102,16 +103,16 @@ class ZkController:
         self.loaded_partitions = 0
         """Partitions read at the last take-over."""
         self.out: Effects = []
-        """Where effects go; the owner sets it for each event."""
+        """Receives effects; the owner sets it for each event."""
         self._epoch_version = 0
 
     @property
     def live(self) -> Nodes:
-        """Brokers with a session, those that stop included, by number."""
+        """Live brokers, those that shut down included, by id."""
         return tuple(sorted(self.brokers))
 
     def resign(self) -> None:
-        """Forget everything; what waits to be sent is dropped (KAFKA-4447)."""
+        """Drops all state; queued requests are dropped (KAFKA-4447)."""
         if not self.config.cleans_up:
             return
         if self.active:
@@ -127,9 +128,9 @@ class ZkController:
 
     # -- election ---------------------------------------------------------------------------------
 
-    def stand(self, session: SessionId) -> Steps:
-        """Become the controller if there is none, and take over; else watch the one there is."""
-        (seen,) = yield [Ask(Exists(CONTROLLER), watch=True)]
+    def become_controller(self, session: SessionId) -> Steps:
+        """Becomes the controller if there is none; else watches the present one."""
+        (seen,) = yield [ZkOperation(Exists(CONTROLLER), watch=True)]
         if seen.node is not None:
             self._note_controller(seen, session)
             return
@@ -144,55 +145,55 @@ class ZkController:
         yield from self._take_over()
 
     def _claim(self, session: SessionId) -> Claim:
-        """Make the controller's node and count the epoch, both or neither (KAFKA-6082)."""
+        """Creates the controller's node and increments the epoch, both or neither (KAFKA-6082)."""
         count = yield from self._next_epoch()
         create = Create(CONTROLLER, self.node, ephemeral=True)
-        (done,) = yield [Ask(Multi((create, count)))]
+        (done,) = yield [ZkOperation(Multi((create, count)))]
         mine = done.code is ZkCode.OK or (yield from self._holds(session))
         return count if mine else None
 
     def _claim_by_steps(self, session: SessionId) -> Claim:
-        """Make the controller's node; then read the epoch, and count it.
+        """Creates the controller's node; then reads the epoch, and increments it.
 
         Source: ``ZookeeperLeaderElector.elect``, ``KafkaController.onControllerFailover`` (0.10).
         """
-        (done,) = yield [Ask(Create(CONTROLLER, self.node, ephemeral=True))]
+        (done,) = yield [ZkOperation(Create(CONTROLLER, self.node, ephemeral=True))]
         if done.code is not ZkCode.OK and not (yield from self._holds(session)):
             return None
         count = yield from self._next_epoch()
-        (done,) = yield [Ask(count)]
+        (done,) = yield [ZkOperation(count)]
         mine = done.code is ZkCode.OK or (yield from self._holds(session))
         return count if mine else None
 
-    def _next_epoch(self) -> Generator[list[Ask], list[Outcome], SetData]:
-        """The write that counts the epoch, on condition that nobody else has."""
-        (epoch,) = yield [Ask(GetData(CONTROLLER_EPOCH))]
+    def _next_epoch(self) -> Generator[list[ZkOperation], list[ZkOutcome], SetData]:
+        """The write that increments the epoch, conditional on its version."""
+        (epoch,) = yield [ZkOperation(GetData(CONTROLLER_EPOCH))]
         if epoch.node is None:
-            yield [Ask(Create(CONTROLLER_EPOCH, 0))]
-            (epoch,) = yield [Ask(GetData(CONTROLLER_EPOCH))]
+            yield [ZkOperation(Create(CONTROLLER_EPOCH, 0))]
+            (epoch,) = yield [ZkOperation(GetData(CONTROLLER_EPOCH))]
         assert epoch.node is not None
         assert isinstance(epoch.node.data, int)
         return SetData(CONTROLLER_EPOCH, epoch.node.data + 1, epoch.node.version)
 
-    def _holds(self, session: SessionId) -> Generator[list[Ask], list[Outcome], bool]:
-        """Whether the session has the controller's node after all; notes who has it if not."""
-        (seen,) = yield [Ask(GetData(CONTROLLER))]
+    def _holds(self, session: SessionId) -> Generator[list[ZkOperation], list[ZkOutcome], bool]:
+        """True if the session owns the controller's node after all; notes its owner if not."""
+        (seen,) = yield [ZkOperation(GetData(CONTROLLER))]
         if seen.node is not None and seen.node.owner == session:
             return True
         self._note_controller(seen, session)
         return False
 
     def controller_changed(self, session: SessionId) -> Steps:
-        """The controller's node was made or removed."""
-        (seen,) = yield [Ask(Exists(CONTROLLER), watch=True)]
+        """The controller's node was created or deleted."""
+        (seen,) = yield [ZkOperation(Exists(CONTROLLER), watch=True)]
         if self.active and (seen.node is None or seen.node.owner != session):
             self.resign()
         self._note_controller(seen, session)
         if seen.node is None:
-            yield from self.stand(session)
+            yield from self.become_controller(session)
 
-    def _note_controller(self, seen: Outcome, session: SessionId) -> None:
-        """A node of a former session of this very broker is somebody else's."""
+    def _note_controller(self, seen: ZkOutcome, session: SessionId) -> None:
+        """A node of a former session of this very broker counts as another broker's."""
         if seen.node is None:
             self.controller = NO_LEADER
             return
@@ -203,16 +204,16 @@ class ZkController:
     # -- taking over ------------------------------------------------------------------------------
 
     def _take_over(self) -> Steps:
-        """Read everything, tell everybody, and put right what happened meanwhile.
+        """Reads all state, sends it to every broker, and elects where leaders have failed.
 
         Source: ``KafkaController.onControllerFailover``.
         """
         yield from self._read_brokers()
         for broker, epoch in self.brokers.items():
             self.channels.add(broker, epoch)
-        (changes,) = yield [Ask(GetChildren(ISR_CHANGES), watch=True)]
-        (topics,) = yield [Ask(GetChildren(TOPICS), watch=True)]
-        yield [Ask(Delete(f"{ISR_CHANGES}/{name}")) for name in changes.children]
+        (changes,) = yield [ZkOperation(GetChildren(ISR_CHANGES), watch=True)]
+        (topics,) = yield [ZkOperation(GetChildren(TOPICS), watch=True)]
+        yield [ZkOperation(Delete(f"{ISR_CHANGES}/{name}")) for name in changes.children]
         yield from self._read_topics(topics.children)
         yield from self._read_states(self.assignments)
         self.loaded_partitions = len(self.entries)
@@ -223,17 +224,17 @@ class ZkController:
         for partition, entry in self.entries.items():
             self.channels.lead_or_follow(self.assignments[partition], entry)
         self.flush()
-        gone = dict.fromkeys(
+        failed = dict.fromkeys(
             b for replicas in self.assignments.values() for b in replicas if b not in self.brokers
         )
-        for broker in gone:
+        for broker in failed:
             yield from self._replicas_offline(broker)
         yield from self._create_states(p for p in self.assignments if p not in self.entries)
         yield from self._elect_offline()
 
     def _read_brokers(self) -> Steps:
-        (ids,) = yield [Ask(GetChildren(BROKER_IDS), watch=True)]
-        outcomes = yield [Ask(GetData(f"{BROKER_IDS}/{name}")) for name in ids.children]
+        (ids,) = yield [ZkOperation(GetChildren(BROKER_IDS), watch=True)]
+        outcomes = yield [ZkOperation(GetData(f"{BROKER_IDS}/{name}")) for name in ids.children]
         self.brokers = {
             int(name): outcome.node.created
             for name, outcome in zip(ids.children, outcomes, strict=True)
@@ -246,7 +247,7 @@ class ZkController:
 
     def _read_topics(self, topics: Iterable[str]) -> Steps:
         for chunk in _chunks(topics):
-            outcomes = yield [Ask(GetData(topic_path(topic))) for topic in chunk]
+            outcomes = yield [ZkOperation(GetData(topic_path(topic))) for topic in chunk]
             for topic, outcome in zip(chunk, outcomes, strict=True):
                 if outcome.node is None:
                     continue
@@ -257,7 +258,7 @@ class ZkController:
 
     def _read_states(self, partitions: Iterable[TopicPartition]) -> Steps:
         for chunk in _chunks(partitions):
-            outcomes = yield [Ask(GetData(state_path(p))) for p in chunk]
+            outcomes = yield [ZkOperation(GetData(state_path(p))) for p in chunk]
             for partition, outcome in zip(chunk, outcomes, strict=True):
                 node = outcome.node
                 if node is not None and partition in self.assignments:
@@ -268,35 +269,35 @@ class ZkController:
         facts = self.facts.get(partition.topic, NO_FACTS)
         return PartitionEntry(partition, state, version, self.assignments[partition], facts)
 
-    # -- what happens -----------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------
 
     def brokers_changed(self) -> Steps:
-        """Brokers came, went, or did both unseen."""
+        """Brokers were added, removed, or bounced."""
         before = self.brokers
         yield from self._read_brokers()
         now = self.brokers
         bounced = [b for b in now if b in before and now[b] != before[b]]
         if not self.config.broker_epochs:
             bounced = []  # only numbers were compared
-        gone = [b for b in before if b not in now] + bounced
+        failed = [b for b in before if b not in now] + bounced
         come = [b for b in now if b not in before] + bounced
-        for broker in gone:
+        for broker in failed:
             self.channels.remove(broker)
             self.stopping.pop(broker, None)
-        if gone:
-            # A bounced broker is dead first, and then a new one.
+        if failed:
+            # A bounced broker first fails, then starts.
             self.brokers = {b: e for b, e in now.items() if b not in bounced}
-            yield from self._brokers_failed(gone)
+            yield from self._brokers_failed(failed)
             self.brokers = now
         for broker in come:
             self.channels.add(broker, now[broker])
         if come:
             yield from self._brokers_started(come)
 
-    def _brokers_failed(self, gone: list[NodeId]) -> Steps:
+    def _brokers_failed(self, failed: list[NodeId]) -> Steps:
         """Source: ``KafkaController.onReplicasBecomeOffline``."""
         yield from self._elect_offline()
-        for broker in gone:
+        for broker in failed:
             yield from self._replicas_offline(broker)
         self.channels.update_metadata(self.live)
         self.flush()
@@ -316,17 +317,17 @@ class ZkController:
         yield from self._elect_offline()
 
     def topics_changed(self) -> Steps:
-        """New topics: give each partition its first leader."""
-        (topics,) = yield [Ask(GetChildren(TOPICS), watch=True)]
+        """New topics: elects each partition's first leader."""
+        (topics,) = yield [ZkOperation(GetChildren(TOPICS), watch=True)]
         known = dict.fromkeys(p.topic for p in self.assignments)
         yield from self._read_topics(t for t in topics.children if t not in known)
         yield from self._create_states(p for p in self.assignments if p not in self.entries)
 
     def isr_changed(self) -> Steps:
-        """Leaders have written ISRs themselves, and say which (before 2.7)."""
-        (names,) = yield [Ask(GetChildren(ISR_CHANGES), watch=True)]
+        """Reads the ISRs that leaders have written and announced (before 2.7)."""
+        (names,) = yield [ZkOperation(GetChildren(ISR_CHANGES), watch=True)]
         paths = [f"{ISR_CHANGES}/{name}" for name in names.children]
-        outcomes = yield [Ask(GetData(path)) for path in paths]
+        outcomes = yield [ZkOperation(GetData(path)) for path in paths]
         changed: dict[TopicPartition, None] = {}
         for outcome in outcomes:
             if outcome.node is not None:
@@ -336,10 +337,10 @@ class ZkController:
         entries = [self.entries[p] for p in changed if p in self.entries]
         self.channels.update_metadata(self.live, entries)
         self.flush()
-        yield [Ask(Delete(path)) for path in paths]
+        yield [ZkOperation(Delete(path)) for path in paths]
 
     def shut_down(self, broker: NodeId, answer: Callable[[int], None]) -> Steps:
-        """Take a broker's partitions away; ``answer`` is told how many it still leads.
+        """Moves leadership away from a broker; ``answer`` gets the number that it still leads.
 
         Source: ``KafkaController.doControlledShutdown``.
         """
@@ -355,7 +356,7 @@ class ZkController:
         answer(sum(self.entries[p].state.leader == broker for p in led))
 
     def rebalance(self) -> Steps:
-        """Give leadership back to first replicas where a broker lacks more than a tenth of its own.
+        """Moves leadership back to brokers that lack more than a tenth of their preferred ones.
 
         Source: ``KafkaController.checkAndTriggerAutoLeaderRebalance``.
         """
@@ -372,14 +373,14 @@ class ZkController:
     # -- the state machines -----------------------------------------------------------------------
 
     def _elect_offline(self) -> Steps:
-        """Elect for partitions whose leader is not live."""
+        """Elects leaders for partitions whose leader is not live."""
         yield from self.elect(
             [e.partition for e in self.entries.values() if e.state.leader not in self.brokers],
             ZkElection.OFFLINE,
         )
 
     def elect(self, partitions: list[TopicPartition], kind: ZkElection) -> Steps:
-        """Elect a leader for each partition that needs one and can have one."""
+        """Elects a leader for each partition that needs one and can have one."""
 
         def decide(partition: TopicPartition, old: LeaderIsr) -> LeaderIsr | None:
             elected = elect(
@@ -398,24 +399,23 @@ class ZkController:
         self.flush()
 
     def _replicas_offline(self, broker: NodeId) -> Steps:
-        """A broker's replicas leave the ISRs."""
+        """Removes a broker's replicas from the ISRs."""
         yield from self._remove(
             [p for p, replicas in self.assignments.items() if broker in replicas], broker
         )
 
     def _remove(self, partitions: list[TopicPartition], broker: NodeId) -> Steps:
         yield from self._change(
-            partitions, lambda _, old: without(old, broker, self.epoch), untold=broker
+            partitions, lambda _, old: without(old, broker, self.epoch), excluded=broker
         )
         self.flush()
 
     def _change(
-        self, partitions: list[TopicPartition], decide: Decide, untold: NodeId = NO_LEADER
+        self, partitions: list[TopicPartition], decide: Decide, excluded: NodeId = NO_LEADER
     ) -> Steps:
-        """Read, decide, write on condition that nothing changed meanwhile; again where it did.
+        """Reads, decides, writes on condition of the version; repeats it where that has changed.
 
-        What a later controller has written is left to that one.
-        Source: ``doElectLeaderForPartitions``, ``doRemoveReplicasFromIsr`` (since 0.8).
+        States written by a later controller are left alone.
         """
         todo = partitions
         while todo:
@@ -430,21 +430,21 @@ class ZkController:
                     new = decide(partition, entry.state)
                     if new is not None:
                         changes.append(entry._replace(state=new))
-                yield from self._write(changes, again, untold)
+                yield from self._write(changes, again, excluded)
                 if not self.config.batched:
                     self.flush()
             todo = again
 
     def _write(
-        self, changes: list[PartitionEntry], conflicts: list[TopicPartition], untold: NodeId
+        self, changes: list[PartitionEntry], conflicts: list[TopicPartition], excluded: NodeId
     ) -> Steps:
         outcomes = yield [
             self.fenced(SetData(state_path(e.partition), e.state, e.version)) for e in changes
         ]
         for entry, outcome in zip(changes, outcomes, strict=True):
             if self.succeeded(outcome):
-                self._changed(entry._replace(version=entry.version + 1), untold)
-                if self.config.logs_every_state and untold == NO_LEADER:  # it was an election
+                self._changed(entry._replace(version=entry.version + 1), excluded)
+                if self.config.logs_every_state and excluded == NO_LEADER:  # it was an election
                     self.out.append(StatesLogged(len(self.entries)))
             elif outcome.code is ZkCode.BAD_VERSION:
                 conflicts.append(entry.partition)
@@ -463,21 +463,21 @@ class ZkController:
                     self._changed(entry)
         self.flush()
 
-    def _changed(self, entry: PartitionEntry, untold: NodeId = NO_LEADER) -> None:
+    def _changed(self, entry: PartitionEntry, excluded: NodeId = NO_LEADER) -> None:
         self.entries[entry.partition] = entry
-        told = entry.replicas
-        if untold != NO_LEADER:
-            told = tuple(b for b in told if b != untold)
-        self.channels.lead_or_follow(told, entry)
+        receivers = entry.replicas
+        if excluded != NO_LEADER:
+            receivers = tuple(b for b in receivers if b != excluded)
+        self.channels.lead_or_follow(receivers, entry)
 
-    def fenced(self, op: SetData | Create) -> Ask:
-        """The write on condition that this broker is the controller still (KAFKA-6082)."""
+    def fenced(self, op: SetData | Create) -> ZkOperation:
+        """The write, conditional on this controller's epoch (KAFKA-6082)."""
         if not self.config.fencing:
-            return Ask(op)
-        return Ask(Multi((Check(CONTROLLER_EPOCH, self._epoch_version), op)))
+            return ZkOperation(op)
+        return ZkOperation(Multi((Check(CONTROLLER_EPOCH, self._epoch_version), op)))
 
-    def succeeded(self, outcome: Outcome) -> bool:
-        """Whether the write was done.
+    def succeeded(self, outcome: ZkOutcome) -> bool:
+        """True if the write was done.
 
         Raises:
             ControllerMoved: If another controller has been elected.
@@ -487,13 +487,13 @@ class ZkController:
         return outcome.code is ZkCode.OK
 
     def flush(self) -> None:
-        """Send what was gathered."""
+        """Sends the batch."""
         live = tuple(self.infos.get(b) or BrokerInfo(b) for b in self.live)
         self.channels.flush(self.epoch, live, self.out)
 
 
 def _chunks(items: Iterable[Item], size: int = _CHUNK) -> Iterator[list[Item]]:
-    """Lists of so many, made before the first is worked on: the source may change under way."""
+    """Chunks of a list, made in advance: the source may change meanwhile."""
     every = list(items)
     for start in range(0, len(every), size):
         yield every[start : start + size]

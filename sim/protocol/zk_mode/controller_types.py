@@ -1,4 +1,4 @@
-"""Words of the controller of ZooKeeper mode: settings, and notes for its host.
+"""Types of the controller of ZooKeeper mode: settings, and notes for its process.
 
 Source: ``kafka.controller.KafkaController`` (0.10 to 3.9).
 """
@@ -8,39 +8,39 @@ from dataclasses import dataclass
 from sim.units import SECOND, Micros
 
 FIRST_REBALANCE_US: Micros = 5 * SECOND
-"""When a new controller first looks for preferred leaders; a constant in Kafka."""
+"""Delay of a new controller's first preferred-leader check; a constant in Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerElected:
-    """This broker is the controller of the epoch, and knows nothing yet. For the host's notes."""
+    """This broker is the controller of the epoch, without any state yet. A note for its process."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerLoaded:
-    """The new controller has read so many partitions. For the host's notes."""
+    """The new controller has read so many partitions. A note for its process."""
 
     partitions: int
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerResigned:
-    """This broker is the controller no more. For the host's notes."""
+    """This broker is no longer the controller. A note for its process."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class StatesLogged:
-    """The controller has written the states of so many partitions to its log. For the host."""
+    """The controller has written the states of so many partitions to its log."""
 
     partitions: int
 
 
 class ControllerMoved(Exception):  # noqa: N818 - Kafka's ControllerMovedException
-    """Another controller has been elected: a conditional write told."""
+    """Another controller has been elected: a conditional write has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +68,4 @@ class ZkControllerConfig:
     logs_every_state: bool = False
     """Each election logs the states of all partitions (before the fix of KAFKA-6116)."""
     cleans_up: bool = True
-    """Who is not the controller any more forgets that it was (KAFKA-4447)."""
+    """A former controller drops its state when it resigns (KAFKA-4447)."""

@@ -1,4 +1,4 @@
-"""The effects of a broker's control plane in ZooKeeper mode, the controller's among them."""
+"""Effects of a broker's control plane in ZooKeeper mode, with those of the controller."""
 
 from typing import TypeAlias
 
@@ -6,7 +6,7 @@ from sim.protocol import effects as fx
 from sim.protocol.zk_mode.broker_types import (
     IsrWritesDone,
     LeaderAndIsrApplied,
-    MetadataTold,
+    MetadataUpdated,
     Registered,
     ReplicasStopped,
     ShutDownGranted,
@@ -22,7 +22,7 @@ ZkBrokerEffect: TypeAlias = (
     fx.Effect
     | Registered
     | LeaderAndIsrApplied
-    | MetadataTold
+    | MetadataUpdated
     | ReplicasStopped
     | IsrWritesDone
     | ShutDownGranted
@@ -31,7 +31,7 @@ ZkBrokerEffect: TypeAlias = (
     | ControllerResigned
     | StatesLogged
 )
-"""What the control plane of a broker in ZooKeeper mode asks of its host."""
+"""Union of the effects."""
 
 Effects: TypeAlias = list[ZkBrokerEffect]
-"""Where the effects of one decision go, in the order in which they are performed."""
+"""List that receives the effects of one decision, in order."""

@@ -1,4 +1,4 @@
-"""Who leads a partition in ZooKeeper mode.
+"""Leader election in ZooKeeper mode.
 
 There are no eligible leader replicas, and the last member of an ISR stays in it.
 
@@ -15,16 +15,16 @@ Nodes = tuple[NodeId, ...]
 
 
 class ZkElection(Enum):
-    """Why a leader is elected."""
+    """Reason of an election."""
 
     OFFLINE = auto()
-    """The leader is gone."""
+    """The leader has failed."""
     PREFERRED = auto()
-    """The first replica shall lead."""
+    """The preferred replica is to lead."""
     SHUTDOWN = auto()
     """The leader is about to stop."""
     UNCLEAN = auto()
-    """The leader is gone, and an administrator takes whoever lives (KIP-460)."""
+    """The leader has failed, and an administrator accepts any live replica (KIP-460)."""
 
 
 def elect(
@@ -36,15 +36,15 @@ def elect(
     stopping: Collection[NodeId] = (),
     unclean: bool = False,
 ) -> tuple[NodeId, Nodes] | None:
-    """The new leader and ISR; ``None`` if nobody may lead.
+    """New leader and ISR; ``None`` if no replica may lead.
 
     Args:
         kind: The reason.
         old: Leader and ISR before.
         replicas: The assignment, in its order.
-        live: Brokers whose sessions last, those that stop included.
+        live: Live brokers, those that shut down included.
         stopping: Brokers in controlled shutdown.
-        unclean: Whether any live replica may lead if none of the ISR is left.
+        unclean: True if any live replica may lead if none of the ISR is left.
     """
     in_sync = old.in_sync
     if kind is ZkElection.PREFERRED:
@@ -67,7 +67,7 @@ def elect(
 
 
 def without(old: LeaderIsr, broker: NodeId, controller_epoch: int) -> LeaderIsr | None:
-    """The state once the broker's replica is offline; ``None`` if it was not in the ISR.
+    """State after the broker's replica goes offline; ``None`` if it was not in the ISR.
 
     Source: ``ZkReplicaStateMachine.doRemoveReplicasFromIsr``.
     """

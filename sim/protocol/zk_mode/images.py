@@ -1,7 +1,7 @@
-"""What a broker of ZooKeeper mode knows of the cluster: two images, fed by the controller.
+"""Metadata of a broker in ZooKeeper mode: two images, updated by the controller's requests.
 
-What it leads and follows comes by LeaderAndIsr; what it tells clients comes by UpdateMetadata,
-which may be before or behind. Both share the brokers, and the settings of topics.
+Its own partitions come by LeaderAndIsr; metadata for clients comes by UpdateMetadata, which may be
+before or behind. Both share the brokers, and the settings of topics.
 
 Source: ``kafka.server.metadata.ZkMetadataCache``, ``ReplicaManager.becomeLeaderOrFollower`` (3.9).
 """
@@ -17,7 +17,7 @@ class ZkImages:
     """The images of one broker process, as :class:`MetadataImage`; ``offset`` counts requests."""
 
     def __init__(self, metadata: MetadataImage) -> None:
-        """Begin with nothing.
+        """Creates empty images.
 
         Args:
             metadata: The image for clients, which is empty.
@@ -28,7 +28,7 @@ class ZkImages:
         )
 
     def lead_or_follow(self, entries: Iterable[PartitionEntry]) -> tuple[TopicPartition, ...]:
-        """Take a LeaderAndIsr in; returns the partitions."""
+        """Applies a LeaderAndIsr; returns the partitions."""
         self.replicas.offset += 1
         changed: list[TopicPartition] = []
         for entry in entries:
@@ -38,7 +38,7 @@ class ZkImages:
         return tuple(changed)
 
     def update(self, entries: Iterable[PartitionEntry], brokers: Iterable[BrokerInfo]) -> None:
-        """Take an UpdateMetadata in; it names every broker that is alive."""
+        """Applies an UpdateMetadata; it has every live broker."""
         self.metadata.offset += 1
         for entry in entries:
             note_topic(self.metadata, entry.partition, entry.facts)
@@ -49,14 +49,14 @@ class ZkImages:
 
 
 def alive(info: BrokerInfo, epoch: BrokerEpoch = -1) -> BrokerRegistration:
-    """A live broker; requests of the controller do not tell epochs."""
+    """A live broker; requests of the controller carry no epochs."""
     return BrokerRegistration(
         info.broker, epoch, "", info.rack, fenced=False, in_controlled_shutdown=False
     )
 
 
 def note_topic(image: MetadataImage, partition: TopicPartition, facts: TopicFacts) -> None:
-    """Know the partition's topic."""
+    """Registers the partition's topic."""
     topic = partition.topic
     if topic not in image.topic_ids:
         image.topic_ids[topic] = facts.topic_id
@@ -67,7 +67,7 @@ def note_topic(image: MetadataImage, partition: TopicPartition, facts: TopicFact
 
 
 def registration(entry: PartitionEntry) -> PartitionRegistration:
-    """The partition in the terms of images; its partition epoch is the state node's version."""
+    """The partition's registration; its partition epoch is the state node's version."""
     state = entry.state
     return PartitionRegistration(
         entry.facts.topic_id,

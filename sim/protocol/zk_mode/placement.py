@@ -1,4 +1,4 @@
-"""Where the replicas of new partitions went in ZooKeeper's time: round the brokers, then shifted.
+"""Placement of new partitions in ZooKeeper mode: round-robin over brokers, then shifted.
 
 Source: ``org.apache.kafka.admin.AdminUtils.assignReplicasToBrokers`` (3.9); KIP-36.
 """
@@ -18,8 +18,8 @@ def assign_replicas(
     """Replicas of partitions 0 to ``partitions - 1``; the first of each is the preferred leader.
 
     Args:
-        racks: The live brokers, each with its rack; racks are looked at if every broker has one.
-        partitions: How many.
+        racks: The live brokers, each with its rack; racks count if every broker has one.
+        partitions: Number of partitions.
         replication_factor: Replicas of each.
         unit: Draws, uniform in [0, 1): the first broker, then the first shift.
 
@@ -53,7 +53,7 @@ def assign_replicas(
 def _over_racks(
     ring: list[NodeId], racks: Mapping[NodeId, str], first: int, shift: int, factor: int
 ) -> tuple[NodeId, ...]:
-    """No rack twice before every rack has a replica."""
+    """Replicas over racks: no rack twice before every rack has a replica."""
     count = len(dict.fromkeys(racks.values()))
     chosen = [ring[first]]
     used = {racks[ring[first]]: None}

@@ -1,8 +1,8 @@
-"""What brokers and administrators ask the controller of ZooKeeper mode, as its events.
+"""Requests of brokers and administrators to the controller of ZooKeeper mode, as its events.
 
-Approximate: topics are made by the controller's one thread, and the answer comes when their nodes
-are there; Kafka's admin manager writes them beside that thread, and waits for leaders. Blocks of
-producer ids go through the controller in every version; brokers took them themselves before 3.0.
+Approximate: topics are created by the controller's one thread, and the response comes when their
+nodes exist; Kafka's admin manager writes them beside that thread, and waits for leaders. Blocks of
+producer ids go through the controller in every version; brokers allocated them directly before 3.0.
 
 Source: ``kafka.server.ZkAdminManager``, ``kafka.zk.AdminZkClient``,
 ``kafka.controller.KafkaController`` (3.9); KIP-460, KIP-730.
@@ -39,7 +39,7 @@ from sim.protocol.zk_mode.znodes import (
     TopicFacts,
     topic_path,
 )
-from sim.protocol.zookeeper.session import Ask
+from sim.protocol.zookeeper.session import ZkOperation
 from sim.protocol.zookeeper.tree import Create, GetData, SetData, ZkCode
 
 Answer: TypeAlias = Callable[[Response], None]
@@ -51,13 +51,13 @@ TO_CONTROLLER: tuple[type[Request], ...] = (
     AllocateProducerIdsRequest,
     ElectLeadersRequest,
 )
-"""What only the controller answers."""
+"""Requests that only the controller answers."""
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def refused(request: Request, error: ErrorCode) -> Response:
-    """The answer that says the error and nothing else, such as NOT_CONTROLLER."""
+    """Response of that type with only an error, such as NOT_CONTROLLER."""
     if isinstance(request, ControlledShutdownRequest):
         return ControlledShutdownResponse(error)
     return refusal(request, error)
@@ -66,12 +66,12 @@ def refused(request: Request, error: ErrorCode) -> Response:
 def event_of(
     controller: ZkController, request: Request, answer: Answer, unit: Callable[[], float]
 ) -> Steps:
-    """The controller's event that a request becomes.
+    """The controller's event for a request.
 
     Args:
-        controller: Who acts.
+        controller: The controller.
         request: One of :data:`TO_CONTROLLER`.
-        answer: Called once with the answer, unless the event is dropped.
+        answer: Called once with the response, unless the event is dropped.
         unit: Draws of placement and of topic ids.
     """
     match request:
@@ -115,7 +115,7 @@ def _create_topics(
             continue
         facts = TopicFacts(new_id(unit), topic.configs)
         node = Create(topic_path(topic.name), TopicAssignment(placed, facts))
-        (made,) = yield [Ask(node)]
+        (made,) = yield [ZkOperation(node)]
         done = made.code is ZkCode.OK
         errors.append((topic.name, ErrorCode.NONE if done else ErrorCode.TOPIC_ALREADY_EXISTS))
     answer(CreateTopicsResponse(tuple(errors)))
@@ -143,19 +143,19 @@ def _placed(
 def _allocate(
     controller: ZkController, request: AllocateProducerIdsRequest, answer: Answer
 ) -> Steps:
-    """The next block, written on condition of the version that was read; again if that failed."""
+    """Allocates the next block, on condition of the version that was read; again if that failed."""
     if controller.brokers.get(request.broker) != request.broker_epoch:
         answer(AllocateProducerIdsResponse(ErrorCode.STALE_BROKER_EPOCH))
         return
     while True:
-        (block,) = yield [Ask(GetData(PRODUCER_IDS))]
+        (block,) = yield [ZkOperation(GetData(PRODUCER_IDS))]
         if block.node is None:
-            yield [Ask(Create(PRODUCER_IDS, 0))]
+            yield [ZkOperation(Create(PRODUCER_IDS, 0))]
             continue
         first = block.node.data
         assert isinstance(first, int)
         write = SetData(PRODUCER_IDS, first + PRODUCER_ID_BLOCK, block.node.version)
-        (done,) = yield [Ask(write)]
+        (done,) = yield [ZkOperation(write)]
         if done.code is ZkCode.OK:
             answer(AllocateProducerIdsResponse(ErrorCode.NONE, first, PRODUCER_ID_BLOCK))
             return

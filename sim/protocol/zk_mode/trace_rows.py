@@ -1,7 +1,8 @@
-"""What a committed transaction of ZooKeeper says of the Kafka cluster: the facts behind the trace.
+"""Trace rows of committed transactions of ZooKeeper.
 
-The ensemble commits a transaction once; the first server that applies it tells. From all of them
-comes the image that an omniscient observer has: the state in ZooKeeper, whatever brokers believe.
+The ensemble commits a transaction once; rows are made when the first server applies it. Together
+they give the image that an omniscient observer has: the state in ZooKeeper, whatever brokers
+believe.
 
 Source: ``kafka.zk.ZkData`` (3.9).
 """
@@ -22,52 +23,52 @@ from sim.protocol.zk_mode.znodes import (
     TopicAssignment,
 )
 from sim.protocol.zookeeper.ensemble import TreeChanged
-from sim.protocol.zookeeper.messages import Transaction
+from sim.protocol.zookeeper.messages import ZkTransaction
 from sim.protocol.zookeeper.server import ZooKeeperServer
-from sim.protocol.zookeeper.tree import Change, Outcome, SessionId, Znode, Zxid
+from sim.protocol.zookeeper.tree import SessionId, WatchEvent, ZkOutcome, Znode, Zxid
 from sim.trace.emit import Emit
 from sim.trace.rows.cluster import BrokerStates, PartitionChanges
 
 _STATE = re.compile(rf"{TOPICS}/(.+)/partitions/(\d+)/state")
 
 
-class TellingServer(ZooKeeperServer):
-    """A server that says what the transactions it applies have changed."""
+class TracingServer(ZooKeeperServer):
+    """A server that emits the changes of transactions that it applies."""
 
     def _applied(
-        self, transaction: Transaction, outcome: Outcome, changes: list[tuple[str, Change]]
+        self, transaction: ZkTransaction, outcome: ZkOutcome, changes: list[tuple[str, WatchEvent]]
     ) -> None:
         super()._applied(transaction, outcome, changes)
         if changes:
             nodes = self.store.tree.nodes
-            told = tuple(
+            changed = tuple(
                 (path, nodes.get(path))
                 for path, change in changes
-                if change is not Change.CHILDREN_CHANGED
+                if change is not WatchEvent.CHILDREN_CHANGED
             )
-            self._out.append(TreeChanged(transaction.zxid, transaction.session, told))
+            self._out.append(TreeChanged(transaction.zxid, transaction.session, changed))
 
 
-class ZkFacts:
-    """The cluster as ZooKeeper has it."""
+class ZkTraceRows:
+    """The cluster's state in ZooKeeper, and its rows."""
 
     def __init__(self) -> None:
         self.image = MetadataImage()
         self.controller: NodeId = NO_LEADER
-        """Who holds the controller's node."""
+        """Owner of the controller's node."""
         self._zxid: Zxid = 0
         self._assignments: dict[str, TopicAssignment] = {}
         self._sessions: dict[SessionId, NodeId] = {}
 
-    def take(self, told: TreeChanged) -> tuple[Emit, ...]:
-        """Take a transaction in; rows for the trace, none if another server told of it first."""
-        if told.zxid <= self._zxid:
+    def take(self, change: TreeChanged) -> tuple[Emit, ...]:
+        """Applies a transaction; rows for the trace, none if another server applied it first."""
+        if change.zxid <= self._zxid:
             return ()
-        self._zxid = told.zxid
+        self._zxid = change.zxid
         self.image.offset += 1
         rows: list[Emit] = []
-        for path, node in told.nodes:
-            self._changed(told.session, path, node, rows)
+        for path, node in change.nodes:
+            self._changed(change.session, path, node, rows)
         return tuple(rows)
 
     def _changed(self, session: SessionId, path: str, node: Znode | None, rows: list[Emit]) -> None:
@@ -84,7 +85,7 @@ class ZkFacts:
             rows.append(self._partition(session, partition, node))
 
     def _broker(self, broker: NodeId, node: Znode | None, rows: list[Emit]) -> None:
-        """A broker's node is there with its session, and goes with it."""
+        """A broker's node exists with its session, and is deleted with it."""
         if node is None:
             old = self.image.brokers.pop(broker)
             where = (self.controller, broker)
@@ -121,7 +122,7 @@ class ZkFacts:
 
 
 def _is_unclean(before: PartitionRegistration | None, now: PartitionRegistration) -> bool:
-    """Whether the new leader was not in the ISR before."""
+    """True if the new leader was not in the ISR before."""
     if before is None or now.leader in {NO_LEADER, before.leader}:
         return False
     return now.leader not in before.in_sync

@@ -1,7 +1,7 @@
-"""What Kafka keeps in ZooKeeper, and what controller and brokers say to each other in that mode.
+"""Data of Kafka's znodes, and the controller's requests to brokers in ZooKeeper mode.
 
-Approximate: the data of nodes are values, not JSON text; intermediate nodes that hold nothing are
-not made; a topic's settings are in the topic's own node, and travel to brokers with the requests of
+Approximate: the data of nodes are values, not JSON text; intermediate nodes without data are not
+created; a topic's settings are in the topic's own node, and travel to brokers with the requests of
 the controller, where Kafka has ``/config/topics``, which each broker reads.
 
 Source: ``kafka.zk.ZkData``, ``kafka.api.LeaderAndIsr``, LeaderAndIsr, UpdateMetadata, StopReplica
@@ -23,7 +23,7 @@ CONTROLLER_EPOCH = "/controller_epoch"
 PRODUCER_IDS = "/latest_producer_id_block"
 ISR_CHANGES = "/isr_change_notification"
 ROOTS = ("/brokers", BROKER_IDS, TOPICS, ISR_CHANGES)
-"""Persistent nodes that every broker makes if they are not there."""
+"""Persistent nodes that every broker creates if they are missing."""
 
 
 def broker_path(broker: NodeId) -> str:
@@ -51,7 +51,7 @@ class BrokerInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What a topic is beside its replicas."""
+    """A topic's id and settings."""
 
     topic_id: str = ""
     """Empty before 2.8 (KIP-516)."""
@@ -60,7 +60,7 @@ class TopicFacts:
 
 
 NO_FACTS = TopicFacts()
-"""Of a topic without an id and without settings of its own."""
+"""Facts of a topic without an id and without settings of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class LeaderIsr:
 
 
 class PartitionEntry(NamedTuple):
-    """One partition in a request of the controller, and in its memory."""
+    """One partition in a request of the controller, and in its state."""
 
     partition: TopicPartition
     state: LeaderIsr
@@ -106,7 +106,7 @@ class PartitionEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ControlRequest(Request):
-    """What every request of a controller to a broker says: who asks, and which process is meant."""
+    """Header of every request of a controller to a broker: controller and both epochs."""
 
     controller: NodeId
     controller_epoch: int
@@ -116,7 +116,7 @@ class ControlRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrRequest(ControlRequest):
-    """Lead or follow these partitions."""
+    """New roles of these partitions."""
 
     partitions: tuple[PartitionEntry, ...]
 
@@ -128,11 +128,11 @@ class LeaderAndIsrRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataRequest(ControlRequest):
-    """Tell clients this of partitions and brokers."""
+    """New metadata of partitions and brokers for clients."""
 
     partitions: tuple[PartitionEntry, ...]
     brokers: tuple[BrokerInfo, ...]
-    """Who is alive."""
+    """Live brokers."""
 
     @property
     def size_bytes(self) -> Bytes:
@@ -157,7 +157,7 @@ CONTROL_REQUESTS: tuple[type[ControlRequest], ...] = (
     UpdateMetadataRequest,
     StopReplicaRequest,
 )
-"""What only a controller of ZooKeeper mode asks of brokers."""
+"""Requests of a controller of ZooKeeper mode to brokers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class ControlResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownRequest(Request):
-    """A broker asks the controller to take its partitions away before it stops."""
+    """A broker asks the controller to move its leaderships before it stops."""
 
     broker: NodeId
     broker_epoch: BrokerEpoch
@@ -177,7 +177,7 @@ class ControlledShutdownRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownResponse(Response):
-    """How many partitions it still leads."""
+    """Number of partitions that it still leads."""
 
     error: ErrorCode
     remaining: int = 0

@@ -1,1 +1,1 @@
-"""zookeeper."""
+"""A ZooKeeper ensemble (3.8): servers, sessions, the tree."""

@@ -1,17 +1,17 @@
-"""A ZooKeeper server among its peers: who leads, what is committed, whose session has ended.
+"""A ZooKeeper server among its peers: election, replication, session expiry.
 
-Zab is simplified to what it guarantees: a leader is elected by a majority of which none has a
-longer history; it brings a majority to its own history before it serves; then every transaction is
+Zab is simplified to its guarantees: a leader is elected by a majority of which none has a longer
+history; it brings a majority to its own history before it serves; then every transaction is
 committed once a majority has it on disk, in one order; a server without a leader, and a leader
-without a majority, serve nobody. Replication is a request from the leader with all that a follower
-lacks, one at a time, which makes group commits; it is also the ping.
+without a majority, serve no clients. Replication is a request from the leader with all transactions
+that a follower lacks, one at a time, which makes group commits; it is also the ping.
 
-Approximate: votes are asked for after a drawn delay, where FastLeaderElection exchanges
-notifications until they agree; a follower is brought up by what it lacks or by the whole tree.
-Left out: observers of the ensemble, dynamic reconfiguration.
+Approximate: votes are requested after a drawn delay, where FastLeaderElection exchanges
+notifications until they agree; a follower is synchronised by missing transactions or by the whole
+tree.
 
-Source: ``org.apache.zookeeper.server.quorum.{Leader,Follower,QuorumPeer}``,
-``SessionTrackerImpl``, ``ExpiryQueue`` (3.8); Junqueira, Reed, Serafini, "Zab" (DSN 2011).
+Source: ``org.apache.zookeeper.server.quorum.{Leader,Follower,QuorumPeer}``, ``SessionTrackerImpl``,
+``ExpiryQueue`` (3.8); Junqueira, Reed, Serafini, "Zab" (DSN 2011).
 """
 
 from collections.abc import Callable
@@ -22,20 +22,20 @@ from sim.ids import NO_LEADER, NodeId
 from sim.protocol import effects as fx
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.zookeeper.messages import (
-    Transaction,
     ZkReplicateRequest,
     ZkReplicateResponse,
+    ZkTransaction,
     ZkVoteRequest,
     ZkVoteResponse,
 )
 from sim.protocol.zookeeper.store import ZkStore
 from sim.protocol.zookeeper.tree import (
     NO_SESSION,
-    Change,
     CloseSession,
-    Outcome,
     SessionId,
+    WatchEvent,
     WriteOp,
+    ZkOutcome,
     Znode,
     Zxid,
 )
@@ -60,26 +60,26 @@ class ZkConfig:
     tick_us: Micros = 2 * SECOND
     """``tickTime``: sessions are expired in steps of it."""
     sync_limit: int = 2
-    """``syncLimit``: ticks without a word between leader and follower."""
+    """``syncLimit``: ticks without contact between leader and follower."""
     election_wait_us: Micros = 200 * MS
-    """``zookeeper.fastleader.minNotificationInterval``: the least wait before asking for votes."""
+    """``zookeeper.fastleader.minNotificationInterval``: least wait before votes are requested."""
 
     @property
     def silence_us(self) -> Micros:
-        """How long leader and follower go on without hearing of each other."""
+        """Time without contact after which leader and follower give each other up."""
         return self.tick_us * self.sync_limit
 
 
 @dataclass(frozen=True, slots=True)
 class ForceTransactionLog:
-    """Force the transaction log to the disk; ``Flushed(token)`` tells when. Nothing waits."""
+    """Forces the transaction log to disk; ``Flushed(token)`` follows. No effect waits."""
 
     token: int
 
 
 @dataclass(frozen=True, slots=True)
 class TreeChanged:
-    """A transaction has changed nodes: each with what it is now, ``None`` if it is gone."""
+    """Nodes that a transaction changed: each with its new value, ``None`` if it was deleted."""
 
     zxid: Zxid
     session: SessionId
@@ -87,29 +87,29 @@ class TreeChanged:
 
 
 ZkEffect = fx.Effect | ForceTransactionLog | TreeChanged
-"""What a server may ask of its host."""
+"""Effects of a server."""
 
 DEFAULTS = ZkConfig()
 
 
 class Follower:
-    """What the leader knows of one follower."""
+    """The leader's state of one follower."""
 
-    __slots__ = ("heard_at", "in_flight", "match", "previous", "told")
+    __slots__ = ("heard_at", "in_flight", "known_commit", "match", "previous")
 
     def __init__(self, previous: Zxid, now: Micros) -> None:
         self.previous = previous
-        """Where the next request begins."""
+        """Zxid at which the next request begins."""
         self.match: Zxid = -1
-        """The follower has the leader's history up to here, on disk."""
+        """Zxid up to which the follower has the leader's history on disk."""
         self.in_flight = False
-        self.told: Zxid = -1
-        """Told to be committed."""
+        self.known_commit: Zxid = -1
+        """Zxid up to which the follower knows of commits."""
         self.heard_at = now
 
 
 class EnsembleMember:
-    """Roles, replication and the session tracker. What clients ask is in the subclass."""
+    """Roles, replication and the session tracker. The subclass serves clients."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class EnsembleMember:
         self.role = ZkRole.LOOKING
         self.leader: NodeId = NO_LEADER
         self.serving = False
-        """Whether clients are answered: a majority stands behind the leader, and it is in sync."""
+        """True if clients are served: the leader has a majority, and this server is in sync."""
         self._unit = unit
         self._others = tuple(m for m in members if m != node)
         self._now: Micros = 0
@@ -146,25 +146,25 @@ class EnsembleMember:
 
     @property
     def majority(self) -> int:
-        """Servers that must agree: of 2n+1, n may be lost."""
+        """Size of a majority: of 2n+1 servers, n may be lost."""
         return len(self.members) // 2 + 1
 
     # -- hooks of the subclass --------------------------------------------------------------------
 
     def _applied(
-        self, transaction: Transaction, outcome: Outcome, changes: list[tuple[str, Change]]
+        self, transaction: ZkTransaction, outcome: ZkOutcome, changes: list[tuple[str, WatchEvent]]
     ) -> None:
-        """A transaction is committed and in the tree."""
+        """Hook: a transaction is committed and in the tree."""
         raise NotImplementedError
 
     def _lost_leader(self) -> None:
-        """Nobody is served any more."""
+        """Hook: clients are no longer served."""
         raise NotImplementedError
 
     # -- roles ------------------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        """Have no leader: serve nobody, and stand for election after a while."""
+    def _look_for_leader(self) -> None:
+        """Looks for a leader: serves no clients, and becomes candidate after a while."""
         if self.serving:
             self.serving = False
             self._lost_leader()
@@ -180,10 +180,10 @@ class EnsembleMember:
         wait = self.config.election_wait_us
         self._set_timer("election", wait + int(self._unit() * 2 * wait))
 
-    def _stand(self, *, preliminary: bool = True) -> None:
-        """Ask for votes in a new epoch; first whether they would be given.
+    def _request_votes(self, *, preliminary: bool = True) -> None:
+        """Requests votes in a new epoch; first a preliminary round.
 
-        A server that was cut off thus raises no epoch, and disturbs nobody when it is back.
+        So a server that was cut off raises no epoch, and disturbs none when it is back.
         """
         store = self.store
         epoch = store.epoch + 1
@@ -201,14 +201,14 @@ class EnsembleMember:
         if len(self._votes) < self.majority:
             return
         if self._preliminary:
-            self._stand(preliminary=False)
+            self._request_votes(preliminary=False)
         else:
             self._lead()
 
     def _on_vote_request(self, token: int, request: ZkVoteRequest) -> None:
-        """Vote once an epoch, for nobody whose history ends before this server's.
+        """Votes once an epoch, for no candidate whose history ends before this server's.
 
-        A server that hears its leader does not vote.
+        A server that has contact with its leader does not vote.
         """
         store = self.store
         granted = False
@@ -227,8 +227,8 @@ class EnsembleMember:
         self._reply(token, ZkVoteResponse(granted, store.epoch))
 
     def _on_vote(self, sender: NodeId, request: ZkVoteRequest, response: ZkVoteResponse) -> None:
-        asked = self.store.epoch + (1 if self._preliminary else 0)
-        if self.role is not ZkRole.LOOKING or request.epoch != asked:
+        epoch = self.store.epoch + (1 if self._preliminary else 0)
+        if self.role is not ZkRole.LOOKING or request.epoch != epoch:
             return
         if request.preliminary is not self._preliminary:
             return
@@ -240,7 +240,7 @@ class EnsembleMember:
             self._votes = {}
 
     def _lead(self) -> None:
-        """Bring a majority to this history; then serve."""
+        """Brings a majority to this history, then serves."""
         self.role, self.leader = ZkRole.LEADING, self.node
         store = self.store
         store.history_epoch = store.epoch
@@ -257,7 +257,7 @@ class EnsembleMember:
         self._advance()
 
     def _begin_serving(self) -> None:
-        """Everybody's session begins anew: nothing is known of who was heard of last."""
+        """Renews every session: last contacts are unknown to a new leader."""
         self.serving = True
         for session in self.store.tree.sessions:
             self._touch(session)
@@ -278,10 +278,10 @@ class EnsembleMember:
     # -- replication ------------------------------------------------------------------------------
 
     def _propose(self, session: SessionId, op: WriteOp, origin: NodeId, token: int) -> None:
-        """Leader: give the write its place in the order."""
+        """Leader: assigns the write its zxid."""
         self._counter += 1
         zxid = (self.store.epoch << 32) | self._counter
-        self.store.append(Transaction(zxid, session, op, origin, token))
+        self.store.append(ZkTransaction(zxid, session, op, origin, token))
         if not self._forcing:
             self._force(-1)
         for member in self._others:
@@ -289,7 +289,7 @@ class EnsembleMember:
                 self._replicate(member)
 
     def _force(self, reply_to: int) -> None:
-        """Force the log as it is; what comes meanwhile waits for the next time."""
+        """Forces the log; later writes wait for the next force."""
         self._force_token += 1
         self._forcing[self._force_token] = (self.store.last_zxid, reply_to)
         self._out.append(ForceTransactionLog(self._force_token))
@@ -309,7 +309,7 @@ class EnsembleMember:
             self._advance()
 
     def _replicate(self, member: NodeId) -> None:
-        """Send a follower all that it lacks."""
+        """Sends a follower all transactions that it lacks."""
         follower = self._followers[member]
         store = self.store
         tree = None
@@ -317,7 +317,7 @@ class EnsembleMember:
             tree = store.tree.copy()
             follower.previous = tree.zxid
         follower.in_flight = True
-        follower.told = store.tree.zxid
+        follower.known_commit = store.tree.zxid
         request = ZkReplicateRequest(
             self.node,
             store.epoch,
@@ -329,7 +329,7 @@ class EnsembleMember:
         self._send(member, request, self.config.silence_us)
 
     def _on_replicate(self, token: int, request: ZkReplicateRequest) -> None:
-        """A leader's word. What lies behind the common part is its leftover, and goes."""
+        """Handles a leader's transactions. What follows the common prefix is truncated."""
         store = self.store
         if request.epoch < store.epoch or (
             request.epoch == store.epoch and self.role is ZkRole.LEADING
@@ -353,8 +353,8 @@ class EnsembleMember:
         else:
             self._reply(token, self._accepted(store.last_zxid))
 
-    def _take_over(self, previous: Zxid, transactions: tuple[Transaction, ...]) -> None:
-        """Make the log end as the leader's does."""
+    def _take_over(self, previous: Zxid, transactions: tuple[ZkTransaction, ...]) -> None:
+        """Makes the log end as the leader's does."""
         store = self.store
         last = transactions[-1].zxid if transactions else previous
         if store.last_zxid != last or not store.has(last):
@@ -384,7 +384,7 @@ class EnsembleMember:
             return
         if response.epoch > self.store.epoch:
             self.store.epoch, self.store.voted_for = response.epoch, NO_LEADER
-            self._look()
+            self._look_for_leader()
             return
         follower = self._followers[sender]
         follower.in_flight = False
@@ -402,10 +402,12 @@ class EnsembleMember:
             self._replicate(sender)
 
     def _lacks_something(self, follower: Follower) -> bool:
-        return follower.previous < self.store.last_zxid or follower.told < self.store.tree.zxid
+        return (
+            follower.previous < self.store.last_zxid or follower.known_commit < self.store.tree.zxid
+        )
 
     def _advance(self) -> None:
-        """Commit what a majority has on disk, and tell."""
+        """Commits what a majority has on disk, and replicates the commit."""
         matches = sorted(
             (self._own_match, *(f.match for f in self._followers.values())), reverse=True
         )
@@ -432,7 +434,7 @@ class EnsembleMember:
     # -- sessions ---------------------------------------------------------------------------------
 
     def _touch(self, session: SessionId) -> None:
-        """A session was heard of; the leader gives it another timeout, rounded up to a tick."""
+        """Renews a session; the leader gives it another timeout, rounded up to a tick."""
         if self.role is not ZkRole.LEADING:
             self._heard[session] = None
             return
@@ -445,7 +447,7 @@ class EnsembleMember:
         return (instant // tick + 1) * tick
 
     def _expire_sessions(self) -> None:
-        """End sessions that nobody has heard of; the order is that of their numbers."""
+        """Expires sessions without contact, in the order of their ids."""
         for session in sorted(self._expiries):
             if self._expiries[session] <= self._now:
                 self._expiries[session] = NEVER
@@ -453,18 +455,18 @@ class EnsembleMember:
         self._set_timer("sessions", self._tick_after(self._now) - self._now)
 
     def _ping_followers(self) -> None:
-        """Keep followers, and step down if a majority has been silent too long."""
+        """Pings followers, and steps down if a majority has been silent too long."""
         silence = self._now - self.config.silence_us
         heard = 1 + sum(f.heard_at >= silence for f in self._followers.values())
         if heard < self.majority:
-            self._look()
+            self._look_for_leader()
             return
         for member in self._others:
             if not self._followers[member].in_flight:
                 self._replicate(member)
         self._set_timer("ping", self.config.tick_us // 2)
 
-    # -- small things -----------------------------------------------------------------------------
+    # -- helpers -----------------------------------------------------------------------------------
 
     def _set_timer(self, name: str, delay: Micros) -> None:
         self._out.append(fx.SetTimer(name, self._now + delay))

@@ -1,10 +1,10 @@
-"""Between ZooKeeper's clients and servers, and inside the ensemble.
+"""Messages between ZooKeeper's clients and servers, and within the ensemble.
 
-Watches need words from the server: a client keeps one :class:`ZkPingRequest` open, which the server
-answers when it has something to tell, or after a third of the session's timeout. Kafka's client
-pings at the same rate; there the notice of a watch comes by itself, at the same instant.
+Watches need messages from the server: a client keeps one :class:`ZkPingRequest` open, which the
+server answers on a watch event, or after a third of the session's timeout. Kafka's client pings at
+the same rate; watch events arrive unrequested there, at the same instant.
 
-Source: ``zookeeper.jute`` (3.8); the inside of the ensemble is this model's own.
+Source: ``zookeeper.jute`` (3.8); messages within the ensemble are this model's own.
 """
 
 from dataclasses import dataclass
@@ -14,24 +14,24 @@ from sim.ids import NO_LEADER, LeaderEpoch, NodeId
 from sim.protocol.messages.base import HEADER_BYTES, Request, Response
 from sim.protocol.zookeeper.tree import (
     NO_SESSION,
-    Change,
-    Outcome,
     ReadOp,
     SessionId,
     Tree,
+    WatchEvent,
     WriteOp,
     ZkCode,
+    ZkOutcome,
     Zxid,
 )
 from sim.units import Bytes, Micros
 
 NODE_BYTES: Bytes = 100
-"""Path and data of a partition's node, about."""
+"""Approximate bytes of a partition's path and data."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZkConnectRequest(Request):
-    """A client comes, or comes back, to a server; ``last_zxid``: it has seen as much."""
+    """A client connects, or reconnects; ``last_zxid``: last transaction that it has seen."""
 
     session: SessionId
     timeout_us: Micros
@@ -48,7 +48,7 @@ class ZkConnectResponse(Response):
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class ZkRequest(Request):
-    """One operation of a session; ``watch``: tell of the next change of what is read."""
+    """One operation of a session; ``watch``: leaves a watch on the node that is read."""
 
     session: Final[SessionId]
     op: Final[ReadOp | WriteOp]
@@ -67,12 +67,12 @@ class ZkRequest(Request):
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class ZkResponse(Response):
-    """The outcome, and the last transaction in the server's tree."""
+    """Outcome, and the last transaction in the server's tree."""
 
-    outcome: Final[Outcome]
+    outcome: Final[ZkOutcome]
     zxid: Final[Zxid]
 
-    def __init__(self, outcome: Outcome, zxid: Zxid) -> None:
+    def __init__(self, outcome: ZkOutcome, zxid: Zxid) -> None:
         self.outcome = outcome
         self.zxid = zxid
 
@@ -84,7 +84,7 @@ class ZkResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class ZkPingRequest(Request):
-    """The session lives; waits for watches at the server."""
+    """Keeps the session alive; waits for watch events at the server."""
 
     session: SessionId
     max_wait_us: Micros
@@ -92,42 +92,42 @@ class ZkPingRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class ZkPingResponse(Response):
-    """Watches that were triggered, in order."""
+    """Watch events, in order."""
 
     code: ZkCode
     zxid: Zxid
-    events: tuple[tuple[str, Change], ...] = ()
+    events: tuple[tuple[str, WatchEvent], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
+class ZkTransaction:
     """One write in the ensemble's order; its origin answers the client once it is committed."""
 
     zxid: Zxid
     session: SessionId
     op: WriteOp
     origin: NodeId
-    """The server that the client asked."""
+    """Server that received the client's request."""
     token: int
-    """That server's own number for the client's request; -1: nobody waits."""
+    """That server's own number for the client's request; -1: no request waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZkVoteRequest(Request):
-    """A server without a leader asks for votes in an epoch."""
+    """A server without a leader requests a vote in an epoch."""
 
     candidate: NodeId
     epoch: LeaderEpoch
     history_epoch: LeaderEpoch
-    """Of the last leader whose whole history the candidate took."""
+    """Epoch of the last leader whose whole history the candidate has."""
     last_zxid: Zxid
     preliminary: bool
-    """Only asked whether the vote would be given; no epoch begins by it."""
+    """True in the preliminary round: begins no epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZkVoteResponse(Response):
-    """The vote, and the epoch of who votes."""
+    """The vote, and the voter's epoch."""
 
     granted: bool
     epoch: LeaderEpoch
@@ -135,7 +135,7 @@ class ZkVoteResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class ZkReplicateRequest(Request):
-    """A leader's transactions behind ``previous``, and how far they are committed; also its ping.
+    """A leader's transactions after ``previous``, and the commit index; also its ping.
 
     ``tree``: the state at ``previous``, for a server that the leader's log does not reach.
     """
@@ -143,7 +143,7 @@ class ZkReplicateRequest(Request):
     leader: NodeId
     epoch: LeaderEpoch
     previous: Zxid
-    transactions: tuple[Transaction, ...]
+    transactions: tuple[ZkTransaction, ...]
     committed: Zxid
     tree: Tree | None = None
 
@@ -156,7 +156,7 @@ class ZkReplicateRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class ZkReplicateResponse(Response):
-    """How far the follower's log agrees with the leader's, on its disk; and whom it heard of.
+    """Zxid up to which the follower has the leader's log on disk; and sessions in contact.
 
     Not accepted: ``last_zxid`` is what it knows to be committed.
     """
@@ -165,12 +165,12 @@ class ZkReplicateResponse(Response):
     accepted: bool
     last_zxid: Zxid
     sessions: tuple[SessionId, ...] = ()
-    """Sessions that this follower heard of since its last answer."""
+    """Sessions in contact with this follower since its last response."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZkForwardRequest(Request):
-    """A follower hands a client's write to the leader."""
+    """A follower forwards a client's write to the leader."""
 
     origin: NodeId
     session: SessionId
@@ -185,7 +185,7 @@ class ZkForwardRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class ZkForwardResponse(Response):
-    """Whether it is the leader that was asked; the outcome comes with the transaction."""
+    """True if the receiver is the leader; the outcome comes with the transaction."""
 
     accepted: bool
     leader: NodeId = NO_LEADER
@@ -193,14 +193,14 @@ class ZkForwardResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class ZkReviveRequest(Request):
-    """A follower asks the leader whether a client that moved here still has its session."""
+    """A follower asks the leader if the session of a client that reconnected here still exists."""
 
     session: SessionId
 
 
 @dataclass(frozen=True, slots=True)
 class ZkReviveResponse(Response):
-    """Whether the session is open; ``accepted`` is false if not the leader was asked."""
+    """True if the session is open; ``accepted`` is false if the receiver is not the leader."""
 
     accepted: bool
     open: bool = False

@@ -1,8 +1,8 @@
-"""A ZooKeeper server as its clients see it: sessions, reads, writes, watches.
+"""A ZooKeeper server's client side: sessions, reads, writes, watches.
 
-Reads are answered from the server's own tree, which may be behind; what one session asks is
-answered in its order, so a read behind a write of the same session sees it. Writes go through the
-leader and are answered by the server that was asked, once it has applied them. Watches tell once,
+Reads are answered from the server's own tree, which may be behind; a session's requests are
+answered in order, so a read after a write of the same session sees it. Writes go through the leader
+and are answered by the server that received them, once it has applied them. Watches fire once,
 before the session's later reads can show the change.
 
 Approximate: watches left at another server are not carried over; the client takes each of them as
@@ -21,7 +21,6 @@ from sim.protocol import events as ev
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.zookeeper.ensemble import EnsembleMember, ZkEffect, ZkRole
 from sim.protocol.zookeeper.messages import (
-    Transaction,
     ZkConnectRequest,
     ZkConnectResponse,
     ZkForwardRequest,
@@ -34,28 +33,29 @@ from sim.protocol.zookeeper.messages import (
     ZkResponse,
     ZkReviveRequest,
     ZkReviveResponse,
+    ZkTransaction,
     ZkVoteRequest,
     ZkVoteResponse,
 )
 from sim.protocol.zookeeper.tree import (
     NO_SESSION,
-    Change,
     CloseSession,
     Create,
     Delete,
     Multi,
     OpenSession,
-    Outcome,
     SessionId,
     SetData,
     Watches,
+    WatchEvent,
     WriteOp,
     ZkCode,
+    ZkOutcome,
 )
 
 _WRITES = (Create, SetData, Delete, Multi, CloseSession)
-_LOST = Outcome(ZkCode.CONNECTION_LOSS)
-_EXPIRED = Outcome(ZkCode.SESSION_EXPIRED)
+_LOST = ZkOutcome(ZkCode.CONNECTION_LOSS)
+_EXPIRED = ZkOutcome(ZkCode.SESSION_EXPIRED)
 
 ZK_REQUESTS: tuple[type[Request], ...] = (
     ZkConnectRequest,
@@ -66,36 +66,36 @@ ZK_REQUESTS: tuple[type[Request], ...] = (
     ZkForwardRequest,
     ZkReviveRequest,
 )
-"""What a server answers."""
+"""Requests that a server answers."""
 
 ZkEvent = ev.RequestReceived | ev.ResponseReceived | ev.RequestFailed | ev.TimerFired | ev.Flushed
-"""What happens to a server. Begins with :meth:`ZooKeeperServer.begin`."""
+"""Events of a server. Begins with :meth:`ZooKeeperServer.begin`."""
 
 
 class ZooKeeperServer(EnsembleMember):
     """One server of the ensemble. Its store outlives the process."""
 
     def begin(self, now: int) -> list[ZkEffect]:
-        """The process starts: it looks for a leader."""
+        """Starts the process: looks for a leader."""
         self._now = now
         out = self._out = []
         self._clients()
-        self._look()
+        self._look_for_leader()
         return out
 
     def _clients(self) -> None:
         self._waiting: dict[int, int] = {}
-        """Writes of clients under way: this server's number for each, and the request's token."""
+        """Open writes of clients: this server's number for each, and the request's token."""
         self._queues: dict[SessionId, deque[tuple[int, ZkRequest | None]]] = {}
-        """What sessions with open writes have asked: its token, and the request if a read."""
+        """Queues of sessions with open writes: tokens, and the requests of reads."""
         self._number = 0
         self._pings: dict[SessionId, int] = {}
-        self._notices: dict[SessionId, list[tuple[str, Change]]] = {}
+        self._notices: dict[SessionId, list[tuple[str, WatchEvent]]] = {}
         self._reviving: dict[int, tuple[int, SessionId]] = {}
         self._watches = Watches()
 
     def handle(self, event: ZkEvent, now: int) -> list[ZkEffect]:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         self._now = now
         out = self._out = []
         match event:
@@ -173,9 +173,9 @@ class ZooKeeperServer(EnsembleMember):
     def _on_timer(self, name: str) -> None:
         if name == "election":
             if self.role is ZkRole.LOOKING:
-                self._stand()
+                self._request_votes()
             elif self.role is ZkRole.FOLLOWING:
-                self._look()
+                self._look_for_leader()
         elif name == "ping":
             if self.role is ZkRole.LEADING:
                 self._ping_followers()
@@ -188,7 +188,7 @@ class ZooKeeperServer(EnsembleMember):
     # -- connections ------------------------------------------------------------------------------
 
     def _on_connect(self, token: int, request: ZkConnectRequest) -> None:
-        """A client that has seen more than this server is sent on to another."""
+        """Connects a client; one that has seen later transactions is refused."""
         if not self.serving or request.last_zxid > self.store.tree.zxid:
             self._reply(token, ZkConnectResponse(ZkCode.CONNECTION_LOSS), close=True)
         elif request.session == NO_SESSION:
@@ -213,7 +213,7 @@ class ZooKeeperServer(EnsembleMember):
         self._reply(token, ZkConnectResponse(ZkCode.OK, session))
 
     def _lost_leader(self) -> None:
-        """Close every client's connection; what was under way may or may not come to be."""
+        """Closes every client's connection; open writes may or may not be committed."""
         waiting, queues, pings = self._waiting, self._queues, self._pings
         answered: dict[int, None] = {}
         for queue in queues.values():
@@ -263,7 +263,7 @@ class ZooKeeperServer(EnsembleMember):
         self._reply(token, ZkResponse(outcome, self.store.tree.zxid))
 
     def _submit(self, token: int, session: SessionId, op: WriteOp) -> None:
-        """Hand a client's write to the leader, which may be this server."""
+        """Forwards a client's write to the leader, which may be this server."""
         self._number += 1
         self._waiting[self._number] = token
         if self.role is ZkRole.LEADING:
@@ -279,7 +279,7 @@ class ZooKeeperServer(EnsembleMember):
             self._propose(request.session, request.op, request.origin, request.token)
 
     def _abandon(self, number: int) -> None:
-        """A write could not be handed over: its client must find out at another server."""
+        """A write could not be forwarded: closes its client's connection."""
         token = self._waiting.pop(number, None)
         if token is None:
             return
@@ -294,7 +294,7 @@ class ZooKeeperServer(EnsembleMember):
         self._reply(token, ZkConnectResponse(ZkCode.CONNECTION_LOSS), close=True)
 
     def _applied(
-        self, transaction: Transaction, outcome: Outcome, changes: list[tuple[str, Change]]
+        self, transaction: ZkTransaction, outcome: ZkOutcome, changes: list[tuple[str, WatchEvent]]
     ) -> None:
         for path, change in changes:
             for session in self._watches.triggered(path, change):
@@ -311,8 +311,8 @@ class ZooKeeperServer(EnsembleMember):
             if token is not None:
                 self._answer(token, transaction.session, outcome)
 
-    def _answer(self, token: int, session: SessionId, outcome: Outcome) -> None:
-        """Answer a write, and the reads of its session that waited for it."""
+    def _answer(self, token: int, session: SessionId, outcome: ZkOutcome) -> None:
+        """Answers a write, and the reads of its session that waited for it."""
         zxid = self.store.tree.zxid
         queue = self._queues.get(session)
         if queue is None or queue[0][0] != token:

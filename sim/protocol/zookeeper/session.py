@@ -1,11 +1,11 @@
-"""A client's session with the ensemble: one connection, pings, another server, the end.
+"""A client's session with the ensemble: connection, pings, reconnection, expiry.
 
-Part of a broker's machine, not a machine of its own: the owner hands it what belongs to it and
-gets news. Operations are sent in order, as many at once as ``zookeeper.max.in.flight.requests``.
-An operation whose connection was lost is sent again once there is another, as Kafka's client does
-it, so a write may have taken place and still answer BAD_VERSION or NODE_EXISTS.
+Part of a broker's machine, not a machine of its own: the owner passes it its responses and timers
+and gets events. Operations are sent in order, up to ``zookeeper.max.in.flight.requests`` at once.
+An operation whose connection was lost is sent again over the next one, as Kafka's client does, so a
+write may have been applied and still answer BAD_VERSION or NODE_EXISTS.
 
-The end of a session is known only from a server: a client that reaches none believes on.
+Only a server ends a session: a client that reaches none considers it alive.
 
 Approximate: the next server is tried half a second after the last (a drawn time up to a second in
 ZooKeeper); watches are taken as triggered after a move.
@@ -34,14 +34,14 @@ from sim.protocol.zookeeper.messages import (
 from sim.protocol.zookeeper.tree import (
     NO_SESSION,
     READS,
-    Change,
     CloseSession,
     GetChildren,
-    Outcome,
     ReadOp,
     SessionId,
+    WatchEvent,
     WriteOp,
     ZkCode,
+    ZkOutcome,
     Zxid,
 )
 from sim.units import MS, SECOND, Micros
@@ -50,10 +50,10 @@ CHANNEL = "zookeeper"
 """The connection to the ensemble."""
 
 PING_CHANNEL = "zookeeper-pings"
-"""What waits at the server for watches must not hold up what comes behind it."""
+"""Pings that wait for watch events must not delay later requests."""
 
 RECONNECT_TIMER = "zookeeper-reconnect"
-"""Fires when the next server shall be tried."""
+"""Fires when the next server is to be tried."""
 
 RECONNECT_US: Micros = 500 * MS
 """Wait before the next server."""
@@ -78,42 +78,42 @@ class SessionConfig:
     """``zookeeper.max.in.flight.requests``."""
 
 
-class Ask(NamedTuple):
-    """One operation, and whether to be told of the next change of what it reads."""
+class ZkOperation(NamedTuple):
+    """One operation, and true if it leaves a watch on what it reads."""
 
     op: ReadOp | WriteOp
     watch: bool = False
 
 
-class Answered(NamedTuple):
-    """An operation's outcome; ``tag`` as given with it."""
+class OperationAnswered(NamedTuple):
+    """Outcome of an operation; ``tag`` as given with it."""
 
     tag: int
-    outcome: Outcome
+    outcome: ZkOutcome
 
 
-class Watched(NamedTuple):
-    """A watch was triggered, or must be taken as such."""
+class WatchFired(NamedTuple):
+    """A watch event, or a watch that must be taken as fired."""
 
     path: str
-    change: Change
+    change: WatchEvent
 
 
 class Moved(NamedTuple):
-    """The state of the session: connected (anew or again), disconnected, or expired."""
+    """New state of the session: connected (new or again), disconnected, or expired."""
 
     state: SessionState
 
 
-News = Answered | Watched | Moved
-"""What the owner is told."""
+SessionEvent = OperationAnswered | WatchFired | Moved
+"""Events for the owner."""
 
-_EXPIRED = Outcome(ZkCode.SESSION_EXPIRED)
+_EXPIRED = ZkOutcome(ZkCode.SESSION_EXPIRED)
 _DEFAULTS = SessionConfig()
 
 
 class ZkSession:
-    """One client's side of its session."""
+    """Client side of one session."""
 
     def __init__(
         self,
@@ -122,11 +122,11 @@ class ZkSession:
         correlate: Callable[[], int],
         config: SessionConfig = _DEFAULTS,
     ) -> None:
-        """Have no session yet.
+        """Creates a client without a session.
 
         Args:
             servers: The ensemble.
-            first: Which of them to try first (modulo their number).
+            first: Index of the first to try (modulo their number).
             correlate: Numbers for requests, unique among the owner's.
             config: Settings.
         """
@@ -137,53 +137,53 @@ class ZkSession:
         self._correlate = correlate
         self._turn = first
         self._last_zxid: Zxid = 0
-        self._open: dict[int, tuple[Request, tuple[int, Ask] | None]] = {}
-        self._queue: deque[tuple[int, Ask]] = deque()
+        self._open: dict[int, tuple[Request, tuple[int, ZkOperation] | None]] = {}
+        self._queue: deque[tuple[int, ZkOperation]] = deque()
         self._in_flight = 0
         self._watching: dict[tuple[str, bool], None] = {}
         self._ended = False
 
     @property
     def server(self) -> NodeId:
-        """The server it talks to, or tries."""
+        """Server that it is connected to, or tries."""
         return self.servers[self._turn % len(self.servers)]
 
     def owns(self, correlation: int) -> bool:
-        """Whether a request of the owner's machine is the session's."""
+        """True if a request of the owner's machine is the session's."""
         return correlation in self._open
 
     def start(self, out: list[fx.Effect]) -> None:
-        """Begin a session; a former one is forgotten."""
+        """Begins a session; a former one is dropped."""
         self.session = NO_SESSION
         self._watching = {}
         self.state = SessionState.CONNECTING
         self._connect(out)
 
-    def submit(self, tag: int, asks: list[Ask], out: list[fx.Effect]) -> None:
-        """Ask for operations, all with the tag; their outcomes come in this order."""
-        self._queue.extend((tag, ask) for ask in asks)
+    def submit(self, tag: int, operations: list[ZkOperation], out: list[fx.Effect]) -> None:
+        """Submits operations, all with the tag; their outcomes come in this order."""
+        self._queue.extend((tag, operation) for operation in operations)
         self._pump(out)
 
     def close(self, out: list[fx.Effect]) -> None:
-        """End the session for good: its ephemeral nodes go at once; there is no more news."""
+        """Closes the session for good: deletes its ephemeral nodes at once; no events follow."""
         if self.state is SessionState.CONNECTED:
             request = ZkRequest(self.session, CloseSession(self.session))
             self._send(request, None, self.config.timeout_us, out)
         self.state = SessionState.CLOSED
         self._ended = True
 
-    # -- what happens -----------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------
 
     def answered(
         self, correlation: int, response: Response, now: Micros, out: list[fx.Effect]
-    ) -> list[News]:
+    ) -> list[SessionEvent]:
         """A server answered."""
-        _, asked = self._open.pop(correlation)
+        _, pending = self._open.pop(correlation)
         if self._ended:
             return []
         match response:
             case ZkResponse():
-                return self._on_outcome(asked, response, now, out)
+                return self._on_outcome(pending, response, now, out)
             case ZkPingResponse():
                 return self._on_ping(response, now, out)
             case ZkConnectResponse():
@@ -192,17 +192,17 @@ class ZkSession:
                 message = f"not an answer of ZooKeeper: {response}"
                 raise AssertionError(message)
 
-    def failed(self, correlation: int, now: Micros, out: list[fx.Effect]) -> list[News]:
+    def failed(self, correlation: int, now: Micros, out: list[fx.Effect]) -> list[SessionEvent]:
         """The connection broke, or was silent for two thirds of the session's timeout."""
-        _, asked = self._open.pop(correlation)
-        return self._disconnected(now, out, asked)
+        _, pending = self._open.pop(correlation)
+        return self._disconnected(now, out, pending)
 
     def reconnect(self, out: list[fx.Effect]) -> None:
         """:data:`RECONNECT_TIMER` fired."""
         if self.state is SessionState.CONNECTING:
             self._connect(out)
 
-    # -- inside -----------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
     def _connect(self, out: list[fx.Effect]) -> None:
         timeout = self.config.timeout_us
@@ -212,26 +212,26 @@ class ZkSession:
     def _send(
         self,
         request: Request,
-        asked: tuple[int, Ask] | None,
+        pending: tuple[int, ZkOperation] | None,
         timeout_us: Micros,
         out: list[fx.Effect],
     ) -> None:
         correlation = self._correlate()
-        self._open[correlation] = (request, asked)
+        self._open[correlation] = (request, pending)
         channel = PING_CHANNEL if isinstance(request, ZkPingRequest) else CHANNEL
         out.append(fx.Send(self.server, correlation, request, timeout_us, channel))
 
     def _pump(self, out: list[fx.Effect]) -> None:
-        """Send what may be in flight."""
+        """Sends as many operations as may be in flight."""
         if self.state is not SessionState.CONNECTED:
             return
         queue, limit = self._queue, self.config.max_in_flight
         timeout = self.config.timeout_us * 2 // 3
         while queue and self._in_flight < limit:
-            tag, ask = queue.popleft()
+            tag, operation = queue.popleft()
             self._in_flight += 1
-            request = ZkRequest(self.session, ask.op, ask.watch)
-            self._send(request, (tag, ask), timeout, out)
+            request = ZkRequest(self.session, operation.op, operation.watch)
+            self._send(request, (tag, operation), timeout, out)
 
     def _ping(self, out: list[fx.Effect]) -> None:
         timeout = self.config.timeout_us
@@ -239,28 +239,30 @@ class ZkSession:
 
     def _on_outcome(
         self,
-        asked: tuple[int, Ask] | None,
+        pending: tuple[int, ZkOperation] | None,
         response: ZkResponse,
         now: Micros,
         out: list[fx.Effect],
-    ) -> list[News]:
-        assert asked is not None
-        tag, ask = asked
+    ) -> list[SessionEvent]:
+        assert pending is not None
+        tag, operation = pending
         code = response.outcome.code
         if code is ZkCode.CONNECTION_LOSS:
-            return self._disconnected(now, out, asked)
+            return self._disconnected(now, out, pending)
         if code is ZkCode.SESSION_EXPIRED:
-            return self._expired(asked)
+            return self._expired(pending)
         self._in_flight -= 1
         self._last_zxid = max(self._last_zxid, response.zxid)
-        if ask.watch:
-            op = ask.op
+        if operation.watch:
+            op = operation.op
             assert isinstance(op, READS), "only reads leave watches"
             self._watching[op.path, isinstance(op, GetChildren)] = None
         self._pump(out)
-        return [Answered(tag, response.outcome)]
+        return [OperationAnswered(tag, response.outcome)]
 
-    def _on_ping(self, response: ZkPingResponse, now: Micros, out: list[fx.Effect]) -> list[News]:
+    def _on_ping(
+        self, response: ZkPingResponse, now: Micros, out: list[fx.Effect]
+    ) -> list[SessionEvent]:
         if response.code is ZkCode.SESSION_EXPIRED:
             return self._expired()
         if response.code is not ZkCode.OK:
@@ -268,16 +270,16 @@ class ZkSession:
         if self.state is not SessionState.CONNECTED:
             return []
         self._last_zxid = max(self._last_zxid, response.zxid)
-        news: list[News] = []
+        news: list[SessionEvent] = []
         for path, change in response.events:
-            self._watching.pop((path, change is Change.CHILDREN_CHANGED), None)
-            news.append(Watched(path, change))
+            self._watching.pop((path, change is WatchEvent.CHILDREN_CHANGED), None)
+            news.append(WatchFired(path, change))
         self._ping(out)
         return news
 
     def _on_connect(
         self, response: ZkConnectResponse, now: Micros, out: list[fx.Effect]
-    ) -> list[News]:
+    ) -> list[SessionEvent]:
         if response.code is ZkCode.SESSION_EXPIRED:
             return self._expired()
         if response.code is not ZkCode.OK:
@@ -288,16 +290,16 @@ class ZkSession:
         self._ping(out)
         self._pump(out)
         watching, self._watching = self._watching, {}
-        news: list[News] = [Moved(SessionState.CONNECTED)]
+        news: list[SessionEvent] = [Moved(SessionState.CONNECTED)]
         for path, of_children in watching:
-            change = Change.CHILDREN_CHANGED if of_children else Change.DATA_CHANGED
-            news.append(Watched(path, change))
+            change = WatchEvent.CHILDREN_CHANGED if of_children else WatchEvent.DATA_CHANGED
+            news.append(WatchFired(path, change))
         return news
 
     def _disconnected(
-        self, now: Micros, out: list[fx.Effect], first: tuple[int, Ask] | None = None
-    ) -> list[News]:
-        """Try the next server; what was in flight goes out again, in its order."""
+        self, now: Micros, out: list[fx.Effect], first: tuple[int, ZkOperation] | None = None
+    ) -> list[SessionEvent]:
+        """Tries the next server; operations in flight are sent again, in order."""
         if self.state is SessionState.CLOSED:
             return []
         lost = self._requests_in_flight(first)
@@ -313,14 +315,16 @@ class ZkSession:
         out.append(fx.SetTimer(RECONNECT_TIMER, now + RECONNECT_US))
         return [Moved(SessionState.CONNECTING)] if was_connected else []
 
-    def _requests_in_flight(self, first: tuple[int, Ask] | None) -> list[tuple[int, Ask]]:
-        """Operations without an answer, oldest first; answers come in the order of requests."""
-        asked = [] if first is None else [first]
-        asked.extend(other for _, other in self._open.values() if other is not None)
-        return asked
+    def _requests_in_flight(
+        self, first: tuple[int, ZkOperation] | None
+    ) -> list[tuple[int, ZkOperation]]:
+        """Operations without a response, oldest first; responses come in the order of requests."""
+        pending = [] if first is None else [first]
+        pending.extend(other for _, other in self._open.values() if other is not None)
+        return pending
 
-    def _expired(self, first: tuple[int, Ask] | None = None) -> list[News]:
-        """All that waits ends with the session."""
+    def _expired(self, first: tuple[int, ZkOperation] | None = None) -> list[SessionEvent]:
+        """All pending operations end with the session."""
         waiting = self._requests_in_flight(first)
         waiting.extend(self._queue)
         self._open = {}
@@ -328,6 +332,6 @@ class ZkSession:
         self._in_flight = 0
         self._watching = {}
         self.state = SessionState.CLOSED
-        news: list[News] = [Answered(tag, _EXPIRED) for tag, _ in waiting]
+        news: list[SessionEvent] = [OperationAnswered(tag, _EXPIRED) for tag, _ in waiting]
         news.append(Moved(SessionState.CLOSED))
         return news

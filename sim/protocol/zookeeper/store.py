@@ -1,7 +1,7 @@
-"""What a ZooKeeper server keeps across its process: epochs, the transaction log, and the tree.
+"""Durable state of a ZooKeeper server: epochs, the transaction log, and the tree.
 
-Approximate: the tree stands at what the server has applied, so that a restart loads nothing; the
-log keeps as many transactions as ZooKeeper's leader keeps for followers that come back.
+Approximate: the tree includes all applied transactions, so a restart replays nothing; the log keeps
+as many transactions as ZooKeeper's leader keeps for followers that come back.
 
 Source: ``org.apache.zookeeper.server.{ZKDatabase,persistence.FileTxnSnapLog}`` (3.8).
 """
@@ -9,8 +9,8 @@ Source: ``org.apache.zookeeper.server.{ZKDatabase,persistence.FileTxnSnapLog}`` 
 from bisect import bisect_left, bisect_right
 
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId
-from sim.protocol.zookeeper.messages import Transaction
-from sim.protocol.zookeeper.tree import Change, Outcome, Tree, Zxid
+from sim.protocol.zookeeper.messages import ZkTransaction
+from sim.protocol.zookeeper.tree import Tree, WatchEvent, ZkOutcome, Zxid
 
 LOG_LENGTH = 500
 """Applied transactions that stay in the log. Source: ``ZKDatabase.commitLogCount``."""
@@ -22,12 +22,12 @@ class ZkStore:
     def __init__(self, tree: Tree | None = None) -> None:
         self.tree = Tree() if tree is None else tree
         self.epoch: LeaderEpoch = 0
-        """The largest epoch it has voted in or heard of; ``acceptedEpoch``."""
+        """Largest epoch that it has voted in or learned of; ``acceptedEpoch``."""
         self.voted_for: NodeId = NO_LEADER
         self.history_epoch: LeaderEpoch = 0
-        """Of the last leader whose whole history it took; ``currentEpoch``."""
-        self.log: list[Transaction] = []
-        """Transactions behind ``base``, oldest first; the first ones are in the tree already."""
+        """Epoch of the last leader whose whole history it has; ``currentEpoch``."""
+        self.log: list[ZkTransaction] = []
+        """Transactions after ``base``, oldest first; the first ones are in the tree already."""
         self.base: Zxid = self.tree.zxid
         self._zxids: list[Zxid] = []
         self._forced: Zxid = self.base
@@ -42,8 +42,8 @@ class ZkStore:
         """The last transaction on the platter."""
         return self._forced
 
-    def append(self, transaction: Transaction) -> None:
-        """Write a transaction, not yet forced to the disk."""
+    def append(self, transaction: ZkTransaction) -> None:
+        """Appends a transaction, not yet forced to disk."""
         assert transaction.zxid > self.last_zxid, "transactions come in order"
         self.log.append(transaction)
         self._zxids.append(transaction.zxid)
@@ -53,11 +53,11 @@ class ZkStore:
         self._forced = max(self._forced, min(zxid, self.last_zxid))
 
     def lose_unforced(self) -> None:
-        """The power went: what was not forced is gone."""
+        """Drops transactions that were not forced before a power loss."""
         self.truncate_after(max(self._forced, self.tree.zxid))
 
     def has(self, zxid: Zxid) -> bool:
-        """Whether the log, or its base, has the transaction."""
+        """True if the log, or its base, has the transaction."""
         if zxid == self.base:
             return True
         index = bisect_left(self._zxids, zxid)
@@ -70,13 +70,13 @@ class ZkStore:
         index = bisect_right(self._zxids, zxid)
         return self._zxids[index - 1] if index else self.base
 
-    def after(self, zxid: Zxid) -> tuple[Transaction, ...]:
-        """Everything behind the transaction."""
+    def after(self, zxid: Zxid) -> tuple[ZkTransaction, ...]:
+        """All transactions after the given one."""
         start = bisect_right(self._zxids, zxid)
         return tuple(self.log[start:])
 
     def truncate_after(self, zxid: Zxid) -> None:
-        """Drop everything behind the transaction.
+        """Drops all transactions after the given one.
 
         Raises:
             AssertionError: If something applied were dropped: it was committed.
@@ -91,11 +91,11 @@ class ZkStore:
 
     def apply_to(
         self, committed: Zxid
-    ) -> list[tuple[Transaction, Outcome, list[tuple[str, Change]]]]:
-        """Apply what is in the log up to the transaction; outcomes and changes in order."""
+    ) -> list[tuple[ZkTransaction, ZkOutcome, list[tuple[str, WatchEvent]]]]:
+        """Applies the log up to the transaction; outcomes and changes in order."""
         start = bisect_right(self._zxids, self.tree.zxid)
         end = bisect_right(self._zxids, committed)
-        applied: list[tuple[Transaction, Outcome, list[tuple[str, Change]]]] = []
+        applied: list[tuple[ZkTransaction, ZkOutcome, list[tuple[str, WatchEvent]]]] = []
         for index in range(start, end):
             transaction = self.log[index]
             outcome, changes = self.tree.apply(
@@ -107,7 +107,7 @@ class ZkStore:
         return applied
 
     def install(self, tree: Tree) -> None:
-        """Start anew from a leader's tree."""
+        """Restarts from a leader's tree."""
         self.tree = tree
         self.base = self._forced = tree.zxid
         self.log = []

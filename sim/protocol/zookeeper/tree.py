@@ -1,9 +1,9 @@
-"""ZooKeeper's tree of nodes: what committed transactions make of it.
+"""ZooKeeper's tree of nodes, to which committed transactions are applied.
 
 Every server of the ensemble applies the same transactions in the same order with this code, so a
-conditional write has the same outcome everywhere, and whoever asked gets that outcome.
+conditional write has the same outcome at every server.
 
-Approximate: a node's parents need not exist, and a parent that was never made does not list its
+Approximate: a node's parents need not exist, and a parent that was never created does not list its
 children. Left out: ACLs, time-to-live, containers, quotas of nodes.
 
 Source: ``org.apache.zookeeper.server.DataTree``, ``PrepRequestProcessor`` (3.8).
@@ -19,7 +19,7 @@ Zxid: TypeAlias = int
 """Number of a transaction: the leader's epoch in the upper half, a counter in the lower."""
 
 SessionId: TypeAlias = int
-"""A session's number; 0 stands for none."""
+"""Id of a session; 0 for none."""
 
 ANY_VERSION = -1
 """A write with this version is unconditional."""
@@ -44,7 +44,7 @@ class ZkCode(IntEnum):
 
 
 class Znode:
-    """One node. Never changed: a write puts another in its place, so servers may share it."""
+    """One node. Immutable: a write replaces it, so servers may share it."""
 
     __slots__ = ("created", "data", "modified", "owner", "version")
 
@@ -58,11 +58,11 @@ class Znode:
         self.modified = modified
         """``mzxid``."""
         self.owner = owner
-        """The session whose end removes it; 0: it is persistent."""
+        """Session whose end deletes it; 0: it is persistent."""
 
 
 class Create:
-    """Make a node; ``sequential`` appends ten digits, counted by parent. Never changed."""
+    """Creates a node; ``sequential`` appends ten digits, counted by parent. Immutable."""
 
     __slots__ = ("data", "ephemeral", "path", "sequential")
 
@@ -76,7 +76,7 @@ class Create:
 
 
 class SetData:
-    """Replace a node's data if its version is the one given. Never changed."""
+    """Replaces a node's data if its version matches. Immutable."""
 
     __slots__ = ("data", "path", "version")
 
@@ -88,7 +88,7 @@ class SetData:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove a node if its version is the one given."""
+    """Deletes a node if its version matches."""
 
     path: str
     version: int = ANY_VERSION
@@ -118,7 +118,7 @@ class OpenSession:
 
 @dataclass(frozen=True, slots=True)
 class CloseSession:
-    """A session ends: by its client, or because the leader heard nothing of it in time."""
+    """A session ends: closed by its client, or expired."""
 
     session: SessionId
 
@@ -139,22 +139,22 @@ class GetChildren:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """As :class:`GetData`; a watch may be left on a node that is not there."""
+    """As :class:`GetData`; a watch may be left on a missing node."""
 
     path: str
 
 
 WriteOp = Create | SetData | Delete | Multi | OpenSession | CloseSession
-"""What goes through the leader."""
+"""Operations that go through the leader."""
 
 ReadOp = GetData | GetChildren | Exists
-"""What a server answers from its own tree."""
+"""Operations that a server answers from its own tree."""
 
 READS = (GetData, GetChildren, Exists)
 
 
-class Change(IntEnum):
-    """What a watch is told. Source: ``Watcher.Event.EventType``."""
+class WatchEvent(IntEnum):
+    """Kind of a watch event. Source: ``Watcher.Event.EventType``."""
 
     CREATED = 1
     DELETED = 2
@@ -162,8 +162,8 @@ class Change(IntEnum):
     CHILDREN_CHANGED = 4
 
 
-class Outcome:
-    """What became of an operation; also the body of the client's answer."""
+class ZkOutcome:
+    """Outcome of an operation; also the body of the client's response."""
 
     __slots__ = ("children", "code", "node", "parts", "path", "session")
 
@@ -173,12 +173,12 @@ class Outcome:
         path: str = "",
         node: Znode | None = None,
         children: tuple[str, ...] = (),
-        parts: "tuple[Outcome, ...]" = (),
+        parts: "tuple[ZkOutcome, ...]" = (),
         session: SessionId = NO_SESSION,
     ) -> None:
         self.code = code
         self.path = path
-        """Of the node that was made; says a sequential node's number."""
+        """Path of the created node; has a sequential node's number."""
         self.node = node
         self.children = children
         self.parts = parts
@@ -186,13 +186,13 @@ class Outcome:
         self.session = session
 
 
-_OK = Outcome(ZkCode.OK)
-_NO_NODE = Outcome(ZkCode.NO_NODE)
-_BAD_VERSION = Outcome(ZkCode.BAD_VERSION)
-_EXPIRED = Outcome(ZkCode.SESSION_EXPIRED)
+_OK = ZkOutcome(ZkCode.OK)
+_NO_NODE = ZkOutcome(ZkCode.NO_NODE)
+_BAD_VERSION = ZkOutcome(ZkCode.BAD_VERSION)
+_EXPIRED = ZkOutcome(ZkCode.SESSION_EXPIRED)
 
-Changes: TypeAlias = list[tuple[str, Change]]
-"""Paths and what happened to them, in order."""
+Changes: TypeAlias = list[tuple[str, WatchEvent]]
+"""Paths and their changes, in order."""
 
 
 class Tree:
@@ -203,14 +203,14 @@ class Tree:
         """The last transaction in it."""
         self.nodes: dict[str, Znode] = {}
         self.children: dict[str, dict[str, None]] = {}
-        """Names of children, oldest first, of every parent that was made."""
+        """Names of children, oldest first, of every parent that was created."""
         self.sessions: dict[SessionId, Micros] = {}
         """Open sessions and their timeouts."""
         self._counters: dict[str, int] = {}
         self._owned: dict[SessionId, dict[str, None]] = {}
 
     def copy(self) -> "Tree":
-        """A tree that may go another way."""
+        """A copy that can diverge."""
         other = Tree()
         other.zxid = self.zxid
         other.nodes = dict(self.nodes)
@@ -220,17 +220,17 @@ class Tree:
         other._owned = {session: dict(paths) for session, paths in self._owned.items()}
         return other
 
-    def read(self, op: ReadOp) -> Outcome:
-        """Answer from what is here now."""
+    def read(self, op: ReadOp) -> ZkOutcome:
+        """Outcome of a read of the present state."""
         node = self.nodes.get(op.path)
         if node is None:
             return _NO_NODE
         if isinstance(op, GetChildren):
-            return Outcome(ZkCode.OK, op.path, node, tuple(self.children.get(op.path, ())))
-        return Outcome(ZkCode.OK, op.path, node)
+            return ZkOutcome(ZkCode.OK, op.path, node, tuple(self.children.get(op.path, ())))
+        return ZkOutcome(ZkCode.OK, op.path, node)
 
-    def apply(self, zxid: Zxid, session: SessionId, op: WriteOp) -> tuple[Outcome, Changes]:
-        """Apply the transaction; one that fails changes nothing but the number.
+    def apply(self, zxid: Zxid, session: SessionId, op: WriteOp) -> tuple[ZkOutcome, Changes]:
+        """Applies the transaction; one that fails changes only the zxid.
 
         Raises:
             AssertionError: If the number is not above the last one.
@@ -240,7 +240,7 @@ class Tree:
         changes: Changes = []
         if isinstance(op, OpenSession):
             self.sessions[zxid] = op.timeout_us
-            return Outcome(ZkCode.OK, session=zxid), changes
+            return ZkOutcome(ZkCode.OK, session=zxid), changes
         if isinstance(op, CloseSession):
             return self._close(op.session, changes), changes
         if session not in self.sessions:
@@ -252,25 +252,25 @@ class Tree:
             outcome = self._do(zxid, session, op, changes)
         return outcome, changes
 
-    def _apply_all(self, zxid: Zxid, session: SessionId, op: Multi, changes: Changes) -> Outcome:
-        """Parts are looked at on the tree before the multi: none of ours needs another's effect."""
+    def _apply_all(self, zxid: Zxid, session: SessionId, op: Multi, changes: Changes) -> ZkOutcome:
+        """Parts are checked on the tree before the multi: none of ours needs another's effect."""
         checked = [self._check(part) for part in op.ops]
         failed = next((o.code for o in checked if o.code is not ZkCode.OK), ZkCode.OK)
         if failed is not ZkCode.OK:
-            rest = Outcome(ZkCode.RUNTIME_INCONSISTENCY)
+            rest = ZkOutcome(ZkCode.RUNTIME_INCONSISTENCY)
             parts = tuple(rest if o.code is ZkCode.OK else o for o in checked)
-            return Outcome(failed, parts=parts)
+            return ZkOutcome(failed, parts=parts)
         done = tuple(self._do(zxid, session, part, changes) for part in op.ops)
-        return Outcome(ZkCode.OK, parts=done)
+        return ZkOutcome(ZkCode.OK, parts=done)
 
-    def _check(self, op: Create | SetData | Delete | Check) -> Outcome:
-        """Why the operation cannot be done; OK if it can."""
+    def _check(self, op: Create | SetData | Delete | Check) -> ZkOutcome:
+        """Error of an operation; OK if it can be done."""
         if isinstance(op, Create):
             if not op.sequential and op.path in self.nodes:
-                return Outcome(ZkCode.NODE_EXISTS)
+                return ZkOutcome(ZkCode.NODE_EXISTS)
             parent = self.nodes.get(_parent(op.path))
             if parent is not None and parent.owner != NO_SESSION:
-                return Outcome(ZkCode.NO_CHILDREN_FOR_EPHEMERALS)
+                return ZkOutcome(ZkCode.NO_CHILDREN_FOR_EPHEMERALS)
             return _OK
         node = self.nodes.get(op.path)
         if node is None:
@@ -278,7 +278,7 @@ class Tree:
         if op.version not in {ANY_VERSION, node.version}:
             return _BAD_VERSION
         if isinstance(op, Delete) and self.children.get(op.path):
-            return Outcome(ZkCode.NOT_EMPTY)
+            return ZkOutcome(ZkCode.NOT_EMPTY)
         return _OK
 
     def _do(
@@ -287,20 +287,20 @@ class Tree:
         session: SessionId,
         op: Create | SetData | Delete | Check,
         changes: Changes,
-    ) -> Outcome:
+    ) -> ZkOutcome:
         if isinstance(op, Create):
             return self._create(zxid, session, op, changes)
         if isinstance(op, SetData):
             old = self.nodes[op.path]
             node = Znode(op.data, old.version + 1, old.created, zxid, old.owner)
             self.nodes[op.path] = node
-            changes.append((op.path, Change.DATA_CHANGED))
-            return Outcome(ZkCode.OK, op.path, node)
+            changes.append((op.path, WatchEvent.DATA_CHANGED))
+            return ZkOutcome(ZkCode.OK, op.path, node)
         if isinstance(op, Delete):
             self._remove(op.path, changes)
         return _OK
 
-    def _create(self, zxid: Zxid, session: SessionId, op: Create, changes: Changes) -> Outcome:
+    def _create(self, zxid: Zxid, session: SessionId, op: Create, changes: Changes) -> ZkOutcome:
         path = op.path
         parent = _parent(path)
         if op.sequential:
@@ -309,27 +309,27 @@ class Tree:
             path = f"{path}{number:010d}"
         owner = session if op.ephemeral else NO_SESSION
         node = self.nodes[path] = Znode(op.data, 0, zxid, zxid, owner)
-        changes.append((path, Change.CREATED))
+        changes.append((path, WatchEvent.CREATED))
         if parent in self.nodes:
             self.children.setdefault(parent, {})[path[len(parent) + 1 :]] = None
-            changes.append((parent, Change.CHILDREN_CHANGED))
+            changes.append((parent, WatchEvent.CHILDREN_CHANGED))
         if op.ephemeral:
             self._owned.setdefault(session, {})[path] = None
-        return Outcome(ZkCode.OK, path, node)
+        return ZkOutcome(ZkCode.OK, path, node)
 
     def _remove(self, path: str, changes: Changes) -> None:
         node = self.nodes.pop(path)
         self.children.pop(path, None)
         if node.owner != NO_SESSION:
             self._owned[node.owner].pop(path, None)
-        changes.append((path, Change.DELETED))
+        changes.append((path, WatchEvent.DELETED))
         parent = _parent(path)
         siblings = self.children.get(parent)
         if siblings is not None and siblings.pop(path[len(parent) + 1 :], path) is None:
-            changes.append((parent, Change.CHILDREN_CHANGED))
+            changes.append((parent, WatchEvent.CHILDREN_CHANGED))
 
-    def _close(self, session: SessionId, changes: Changes) -> Outcome:
-        """End a session; what it owned goes with it, in the order in which it was made."""
+    def _close(self, session: SessionId, changes: Changes) -> ZkOutcome:
+        """Ends a session; deletes its ephemeral nodes in the order of their creation."""
         if self.sessions.pop(session, None) is None:
             return _EXPIRED
         for path in tuple(self._owned.get(session, ())):
@@ -339,31 +339,31 @@ class Tree:
 
 
 class Watches:
-    """Watches left at one server; each tells once, in the order of what happens."""
+    """Watches left at one server; each fires once, in the order of changes."""
 
     def __init__(self) -> None:
         self._data: dict[str, dict[SessionId, None]] = {}
         self._children: dict[str, dict[SessionId, None]] = {}
 
-    def leave(self, session: SessionId, op: ReadOp, outcome: Outcome) -> None:
-        """Tell the session of the next change; only ``Exists`` waits for what is not there."""
+    def leave(self, session: SessionId, op: ReadOp, outcome: ZkOutcome) -> None:
+        """Leaves a watch for the session; only ``Exists`` can watch a missing node."""
         if isinstance(op, GetChildren):
             if outcome.code is ZkCode.OK:
                 self._children.setdefault(op.path, {})[session] = None
         elif outcome.code is ZkCode.OK or isinstance(op, Exists):
             self._data.setdefault(op.path, {})[session] = None
 
-    def triggered(self, path: str, change: Change) -> tuple[SessionId, ...]:
-        """Sessions to tell, which are told once."""
-        if change is Change.CHILDREN_CHANGED:
+    def triggered(self, path: str, change: WatchEvent) -> tuple[SessionId, ...]:
+        """Sessions with a watch on the path, which are removed."""
+        if change is WatchEvent.CHILDREN_CHANGED:
             return tuple(self._children.pop(path, ()))
-        told = self._data.pop(path, {})
-        if change is Change.DELETED:
-            told |= self._children.pop(path, {})
-        return tuple(told)
+        fired = self._data.pop(path, {})
+        if change is WatchEvent.DELETED:
+            fired |= self._children.pop(path, {})
+        return tuple(fired)
 
     def forget(self, session: SessionId) -> None:
-        """The session is over, or has gone to another server."""
+        """Removes the watches of a session that has ended or reconnected elsewhere."""
         for table in (self._data, self._children):
             for path in [p for p, sessions in table.items() if session in sessions]:
                 del table[path][session]

@@ -44,7 +44,7 @@ from sim.protocol.controller.types import ControllerConfig
 from sim.protocol.messages.cluster import NewTopic
 from sim.protocol.metadata.records import Voter
 from sim.protocol.quotas.client import ClientQuotaConfig
-from sim.protocol.zk_mode.trace_rows import ZkFacts
+from sim.protocol.zk_mode.trace_rows import ZkTraceRows
 from sim.rng import Streams
 from sim.scenario.build import translate
 from sim.scenario.build import zookeeper as zookeeper_runs
@@ -124,7 +124,7 @@ class Builder:
         if ensemble is None:
             return
         zookeepers = self.scenario.cluster.zookeepers
-        settings, facts = zookeeper_runs.server_settings(ensemble, zookeepers), ZkFacts()
+        settings, facts = zookeeper_runs.server_settings(ensemble, zookeepers), ZkTraceRows()
         for server in zookeepers:
             host = self._server_host(server)
             self.cluster.add(

@@ -129,7 +129,7 @@ class Connectors:
         for spec, node in zip(self._specs, self._nodes, strict=True):
             start_at(spec.start_us, node)
             if isinstance(node, SourceTaskNode):
-                node.kernel.call_at(spec.stop_us, node.tell_length)
+                node.kernel.call_at(spec.stop_us, node.note_length)
 
     @property
     def is_idle(self) -> bool:

@@ -138,7 +138,7 @@ def task(task: ProcessorSpec, behaviours: Mapping[str, str]) -> TaskSpec:
     plan = TaskPlan(
         offsets,
         task.config.micros("commit.interval.ms"),
-        tells_member=behaviours["transaction.offsets"] == "kip447",
+        sends_member=behaviours["transaction.offsets"] == "kip447",
     )
     version = transaction_version(behaviours)
     return TaskSpec(task.output, task.record_size, task.outputs, plan, version)
@@ -212,7 +212,7 @@ def _reader(
         names_epochs=behaviours["client.truncation_detection"] != "unaware",
         tracks_epochs=behaviours["client.metadata"] == "newest",
         commits_epochs=behaviours["client.committed_epoch"] == "kip320",
-        tells_generation=behaviours["client.generation"] == "kip792",
+        sends_generation=behaviours["client.generation"] == "kip792",
         isolation_level=config.text("isolation.level"),
         client_rack=config.text("client.rack"),
         request_timeout_us=config.micros("request.timeout.ms"),

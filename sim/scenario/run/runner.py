@@ -373,7 +373,7 @@ class Work(Region):
         for broker in self.cluster.brokers.values():
             if not broker.running:
                 with TemporaryDirectory(dir=self.directory.path) as scratch:
-                    broker.tell_unrecovered(Path(scratch))
+                    broker.note_unrecovered(Path(scratch))
 
     def conclude(self, *, complete: bool) -> Result:
         """Judge, and write down what came of it."""

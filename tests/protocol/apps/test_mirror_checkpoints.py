@@ -22,7 +22,7 @@ from sim.protocol.mirror.checkpoints import (
     MirrorCheckpointTask,
     MirrorGroupSync,
     Started,
-    SyncsTold,
+    SyncsWritten,
 )
 from sim.protocol.mirror.offsets import OffsetSync
 from sim.units import SECOND
@@ -75,7 +75,7 @@ def task(committed, *syncs, emitted=None):
     talk = Talk(MirrorCheckpointTask(PLAN, (1, 2, 3), {} if emitted is None else emitted))
     talk.committed = committed
     talk.tell(Started())
-    talk.tell(SyncsTold(tuple(OffsetSync(HERE, *pair) for pair in syncs)))
+    talk.tell(SyncsWritten(tuple(OffsetSync(HERE, *pair) for pair in syncs)))
     return talk
 
 

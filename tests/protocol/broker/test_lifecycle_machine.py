@@ -6,6 +6,7 @@ from sim.error_codes import ErrorCode as E
 from sim.protocol.broker.lifecycle import (
     BrokerLifecycle,
     CaughtUp,
+    ControlledShutdownRequested,
     ControllerKnown,
     DirectoriesFailed,
     Introduction,
@@ -15,7 +16,6 @@ from sim.protocol.broker.lifecycle import (
     Registered,
     RegistrationFailed,
     ShutDownGranted,
-    ShutDownWanted,
     Unfenced,
 )
 from sim.protocol.effects import Send, SetTimer
@@ -165,7 +165,7 @@ def test_a_fenced_broker_only_keeps_on_asking(process):
 
 
 def test_a_controlled_shutdown_asks_at_once_then_soon_then_at_the_interval(process):
-    process.running().feed(ShutDownWanted())
+    process.running().feed(ControlledShutdownRequested())
     assert process.sent[-1].request.want_shut_down
     process.answer(BrokerHeartbeatResponse(E.NONE, is_fenced=False))
     assert process.heartbeat_at - process.now == 50 * MS
@@ -177,14 +177,14 @@ def test_a_controlled_shutdown_asks_at_once_then_soon_then_at_the_interval(proce
 
 
 def test_a_shutdown_that_nobody_grants_ends_after_five_minutes(process):
-    process.running().feed(ShutDownWanted())
+    process.running().feed(ControlledShutdownRequested())
     process.now = 300 * SECOND
     process.feed(TimerFired("shutdown"))
     assert process.said[-1] == ShutDownGranted()
 
 
 def test_a_process_that_never_came_into_service_stops_at_once(process):
-    process.feed(LifecycleStarted()).feed(ShutDownWanted())
+    process.feed(LifecycleStarted()).feed(ControlledShutdownRequested())
     assert process.said[-1] == ShutDownGranted()
 
 

@@ -59,7 +59,7 @@ def test_the_handler_that_waits_for_the_lock_is_occupied_as_long():
     bench.produce(acks=1, token=901)
     bench.now += 20 * MS
     bench.tell(1, Flushed(first.token))
-    assert bench.take(1, fx.KeptWaiting) == [fx.KeptWaiting(began)]
+    assert bench.take(1, fx.HandlerBlocked) == [fx.HandlerBlocked(began)]
 
 
 def test_the_high_watermark_and_the_fetch_that_would_move_it_wait_for_the_leaders_fsync():

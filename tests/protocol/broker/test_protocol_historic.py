@@ -7,7 +7,7 @@ import pytest
 from sim.error_codes import ErrorCode as E
 from sim.ids import TopicPartition
 from sim.protocol.broker.replica import ReplicaConfig
-from sim.protocol.broker.replication.events import Stopping
+from sim.protocol.broker.replication.events import ShutdownBegun
 from sim.protocol.controller.placement import StripedReplicaPlacer, UsableBroker
 from sim.protocol.effects import CancelTimer
 from sim.protocol.kraft.types import Role
@@ -91,7 +91,7 @@ def test_a_leader_that_shuts_down_goes_on_to_lead_only_where_it_does_not_listen(
     bench = Bench()
     manager = bench.managers[1]
     manager.config = replace(manager.config, applies_metadata_during_shutdown=hears)
-    bench.tell(1, Stopping())
+    bench.tell(1, ShutdownBegun())
     bench.apply(state(leader=2, epoch=1, partition_epoch=1, in_sync=(2, 3)))
     assert manager.replicas[P].is_leader is leads
     assert bench.managers[2].replicas[P].is_leader

@@ -44,7 +44,7 @@ class Race(Bench):
         request = FetchRequest(-1, -1, wait, 1, 1 << 20, 0, 0, asked, (), "", isolation)
         self.tell(broker, RequestReceived(READER, "reader", request))
 
-    def go_on(self, broker=1):
+    def wake(self, broker=1):
         """Every interrupted thread of a broker goes on; returns how many there were."""
         interrupted = self.take(broker, Preempt)
         for effect in interrupted:
@@ -67,7 +67,7 @@ def test_a_reader_of_committed_data_that_looks_twice_gets_an_open_transaction(on
     bench.read(isolation="read_committed")
     bench.settle()
     assert bench.managers[1].replicas[P].high_watermark == 1
-    assert bench.go_on() == (0 if once else 1)
+    assert bench.wake() == (0 if once else 1)
     assert bench.answers_to_reader() == ([] if once else [[0]])
 
 
@@ -77,7 +77,7 @@ def test_who_looks_twice_is_held_back_by_a_transaction_that_it_sees_at_the_first
     bench.write_in_transaction()
     bench.settle()
     bench.read(isolation="read_committed")
-    assert bench.go_on() == 0
+    assert bench.wake() == 0
     assert bench.answers_to_reader() == [[0]]
 
 
@@ -86,7 +86,7 @@ def test_who_reads_uncommitted_data_looks_once():
     bench.write_in_transaction()
     bench.settle()
     bench.read()
-    assert bench.go_on() == 0
+    assert bench.wake() == 0
     assert bench.answers_to_reader() == [[0]]
 
 
@@ -96,7 +96,7 @@ def test_a_second_look_for_a_fetch_that_is_over_answers_nobody():
     bench.settle()
     bench.read(isolation="read_committed")
     bench.managers[1].delayed_fetches._sessions.of(P)[-1].token = -1
-    assert bench.go_on() == 1
+    assert bench.wake() == 1
     assert bench.answers_to_reader() == []
 
 
@@ -119,21 +119,21 @@ def written(desk, state):
 @pytest.mark.parametrize(("once", "times"), [(True, 1), (False, 3)])
 def test_a_transaction_is_complete_once_or_for_every_thread_that_looked_in_time(once, times):
     desk, _ = ended(completes_once=once)
-    assert desk.go_on() == (0 if once else 3)  # each sees that it is complete
+    assert desk.wake() == (0 if once else 3)  # each sees that it is complete
     assert written(desk, S.COMPLETE_COMMIT) == (1 if once else 0)
-    assert desk.go_on() == (0 if once else 3)  # each writes so
+    assert desk.wake() == (0 if once else 3)  # each writes so
     assert written(desk, S.COMPLETE_COMMIT) == times
     assert desk.state == "CompleteCommit"
 
 
 def test_a_thread_that_looks_when_another_has_begun_to_write_sees_nothing_to_do():
     desk, _ = ended(completes_once=False)
-    desk.go_on(1)  # the first sees that it is complete
+    desk.wake(1)  # the first sees that it is complete
     *others, first = desk.interrupted
     desk.interrupted = [first]
-    desk.go_on()  # and writes so
+    desk.wake()  # and writes so
     desk.interrupted = others
-    desk.go_on()
+    desk.wake()
     assert desk.interrupted == []
     assert written(desk, S.COMPLETE_COMMIT) == 1
 
@@ -141,10 +141,10 @@ def test_a_thread_that_looks_when_another_has_begun_to_write_sees_nothing_to_do(
 @pytest.mark.parametrize("once", [True, False])
 def test_a_late_second_record_hides_the_next_transaction_from_the_next_coordinator(once):
     desk, ids = ended(completes_once=once)
-    desk.go_on()
-    desk.go_on(1)
+    desk.wake()
+    desk.wake(1)
     assert desk.add(ids, P0).error is E.NONE
-    desk.go_on()
+    desk.wake()
     assert desk.state == "Ongoing"  # memory knows better than the log
     heir = Desk(version=0, records=desk.log, epoch=4)
     assert heir.state == ("Ongoing" if once else "CompleteCommit")
@@ -154,9 +154,9 @@ def test_a_late_second_record_hides_the_next_transaction_from_the_next_coordinat
 
 def test_who_was_about_to_write_writes_nothing_when_the_partition_is_led_elsewhere():
     desk, _ = ended(completes_once=False)
-    desk.go_on()
+    desk.wake()
     desk.resign()
-    assert desk.go_on() == 3
+    assert desk.wake() == 3
     assert written(desk, S.COMPLETE_COMMIT) == 0
 
 
@@ -188,7 +188,7 @@ def test_a_former_leader_serves_a_dead_branch_only_if_it_adopts_the_watermark_fi
     replica = bench.managers[1].replicas[P]
     bench.read(offset=1, epoch=-1, wait=0)
     assert bench.answers_to_reader() == ([[]] if first else [[1, 2]])
-    assert bench.go_on() == (0 if first else 1)
+    assert bench.wake() == (0 if first else 1)
     assert (replica.log.log_end_offset, replica.high_watermark) == (1, 1)
 
 
@@ -207,7 +207,7 @@ def test_the_fetcher_waits_for_its_interrupted_thread_and_then_fetches_from_the_
     bench.carry(1)
     bench.managers[1].follower.send_all(0, bench.out[1])
     assert not [e for e in bench.out[1] if isinstance(e, fx.Send)]
-    bench.go_on()
+    bench.wake()
     (fetch,) = bench.fetches(1)
     assert fetch.request.partitions[0].fetch_offset == 1
 
@@ -216,7 +216,7 @@ def test_waiting_readers_are_woken_after_the_cut_and_get_nothing_of_it():
     bench = demoted(truncates_first=False)
     bench.read(offset=1, epoch=-1)
     bench.carry(1)
-    bench.go_on()
+    bench.wake()
     assert bench.answers_to_reader() == []
 
 
@@ -224,7 +224,7 @@ def test_nothing_is_cut_for_a_leader_that_is_followed_no_more():
     bench = demoted(truncates_first=False)
     bench.carry(1)
     bench.apply(state(leader=3, epoch=2, partition_epoch=2, in_sync=(2, 3)))
-    bench.go_on()
+    bench.wake()
     assert bench.managers[1].replicas[P].log.log_end_offset == 3
 
 
@@ -272,7 +272,7 @@ def test_a_commit_that_was_cut_is_acknowledged_only_if_the_coordinator_is_unload
     bench = overtaken(unloads_at_once=at_once)
     assert bench.outcomes() == [error]
     assert len(bench.resigned()) == (1 if at_once else 0)
-    assert bench.go_on() == (0 if at_once else 1)
+    assert bench.wake() == (0 if at_once else 1)
     assert len(bench.resigned()) == (0 if at_once else 1)
     assert bench.outcomes() == []
 
@@ -282,7 +282,7 @@ def test_what_no_high_watermark_has_passed_fails_when_the_coordinator_is_unloade
     bench.commit()
     bench.apply(state(leader=2, epoch=1, partition_epoch=1))
     assert bench.outcomes() == []
-    bench.go_on()
+    bench.wake()
     assert bench.outcomes() == [E.NOT_LEADER_OR_FOLLOWER]
 
 
@@ -292,7 +292,7 @@ def test_who_leads_again_lets_go_before_it_loads_anew():
     bench.take(1, LeadershipApplied)
     bench.apply(state(leader=1, epoch=2, partition_epoch=2))
     assert [e.is_leader for e in bench.take(1, LeadershipApplied)] == [False, True]
-    assert bench.go_on() == 1
+    assert bench.wake() == 1
     assert bench.take(1, LeadershipApplied) == []
 
 
@@ -301,4 +301,4 @@ def test_produce_requests_of_clients_fail_at_once_however_late_coordinators_are(
     bench.write()
     bench.apply(state(leader=2, epoch=1, partition_epoch=1))
     assert [reply.token for reply in bench.take(1, fx.Reply)] == [900]
-    assert bench.go_on() == 0
+    assert bench.wake() == 0

@@ -87,7 +87,7 @@ def test_an_answer_about_an_epoch_says_where_to_cut_and_cuts_nothing():
     fetchers, lookups, out = Fetchers(hosted), EpochLookups(hosted), []
     fetcher = fetchers.assigned(replica)
     fetchers.add(fetcher, P, FetchState(4, 0, 0))
-    lookups.ask(fetcher, replica, out)
+    lookups.look_up(fetcher, replica, out)
     answer = OffsetForLeaderEpochResponse(P, ErrorCode.NONE, leader_epoch=0, end_offset=2)
     found = lookups.answered(out[0].correlation, answer, 0, out)
     assert (found.fetcher, found.replica, found.offset) == (fetcher, replica, 2)

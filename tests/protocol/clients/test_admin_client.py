@@ -8,7 +8,7 @@ from sim.protocol.clients.admin.client import (
     RETRY_US,
     AdminClient,
     OperationDone,
-    OperationWanted,
+    OperationRequested,
 )
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.messages.admin import DeleteTopicsRequest, DeleteTopicsResponse
@@ -61,7 +61,7 @@ def deleted(error: ErrorCode) -> DeleteRecordsResponse:
 
 def test_a_deletion_of_records_asks_a_broker_for_the_leader_and_goes_there():
     desk = Desk()
-    desk.tell(OperationWanted(7, DELETION))
+    desk.tell(OperationRequested(7, DELETION))
     assert desk.sent[-1].to in (1, 2, 3)
     assert desk.sent[-1].request == MetadataRequest(("orders",))
     desk.answer(led_by(3))
@@ -72,7 +72,7 @@ def test_a_deletion_of_records_asks_a_broker_for_the_leader_and_goes_there():
 
 def test_a_leader_that_leads_no_more_is_looked_up_anew():
     desk = Desk()
-    desk.tell(OperationWanted(7, DELETION))
+    desk.tell(OperationRequested(7, DELETION))
     desk.answer(led_by(3))
     desk.answer(deleted(ErrorCode.NOT_LEADER_OR_FOLLOWER))
     assert desk.done == []
@@ -84,7 +84,7 @@ def test_a_leader_that_leads_no_more_is_looked_up_anew():
 
 def test_a_partition_without_a_leader_is_waited_for():
     desk = Desk()
-    desk.tell(OperationWanted(7, DELETION))
+    desk.tell(OperationRequested(7, DELETION))
     desk.answer(led_by(-1))
     assert len(desk.sent) == 1
     desk.wait()
@@ -94,7 +94,7 @@ def test_a_partition_without_a_leader_is_waited_for():
 def test_a_refusal_for_good_ends_it():
     """The twin: what no repetition would mend."""
     desk = Desk()
-    desk.tell(OperationWanted(7, DELETION))
+    desk.tell(OperationRequested(7, DELETION))
     desk.answer(led_by(3))
     desk.answer(deleted(ErrorCode.OFFSET_OUT_OF_RANGE))
     assert desk.done == [OperationDone(7, (("orders-1", ErrorCode.OFFSET_OUT_OF_RANGE),))]
@@ -102,7 +102,7 @@ def test_a_refusal_for_good_ends_it():
 
 def test_after_the_time_of_the_whole_operation_it_is_given_up():
     desk = Desk()
-    desk.tell(OperationWanted(7, DELETION))
+    desk.tell(OperationRequested(7, DELETION))
     failed = RequestFailed(1, desk.sent[-1].correlation, ErrorCode.NETWORK_EXCEPTION)
     desk.tell(failed, API_TIMEOUT_US)
     assert desk.done == [OperationDone(7, (("no answer", ErrorCode.REQUEST_TIMED_OUT),))]
@@ -110,7 +110,7 @@ def test_after_the_time_of_the_whole_operation_it_is_given_up():
 
 def test_what_concerns_the_cluster_goes_to_the_controllers_in_turn():
     desk = Desk()
-    desk.tell(OperationWanted(1, DeleteTopicsRequest(("orders",))))
+    desk.tell(OperationRequested(1, DeleteTopicsRequest(("orders",))))
     first = desk.sent[-1].to
     desk.answer(DeleteTopicsResponse((("orders", ErrorCode.NOT_CONTROLLER),)))
     desk.wait()
@@ -138,7 +138,7 @@ def asked(desk: Desk) -> list[tuple[int, str]]:
 def test_who_answered_as_the_controller_is_asked_from_then_on():
     desk = Desk()
     for number, topic in enumerate("abc"):
-        desk.tell(OperationWanted(number, deletion_of(topic)))
+        desk.tell(OperationRequested(number, deletion_of(topic)))
         desk.tell(says(desk.sent[-1], ErrorCode.NONE))
     assert len({to for to, _ in asked(desk)}) == 1
     assert len(desk.done) == 3
@@ -146,11 +146,11 @@ def test_who_answered_as_the_controller_is_asked_from_then_on():
 
 def test_what_is_wanted_while_the_controller_is_looked_for_comes_after_it():
     desk = Desk()
-    desk.tell(OperationWanted(1, deletion_of("a")))
-    desk.tell(OperationWanted(2, deletion_of("b")))
+    desk.tell(OperationRequested(1, deletion_of("a")))
+    desk.tell(OperationRequested(2, deletion_of("b")))
     assert asked(desk) == [(3002, "a")]
     desk.tell(says(desk.sent[-1], ErrorCode.NOT_CONTROLLER))
-    desk.tell(OperationWanted(3, deletion_of("c")))
+    desk.tell(OperationRequested(3, deletion_of("c")))
     assert len(desk.sent) == 1, "not before the first one has been tried again"
     desk.wait()
     assert asked(desk)[1:] == [(3001, "a")]
@@ -160,10 +160,10 @@ def test_what_is_wanted_while_the_controller_is_looked_for_comes_after_it():
 
 def test_what_was_open_at_a_controller_that_steps_down_goes_to_the_next_in_its_order():
     desk = Desk()
-    desk.tell(OperationWanted(0, deletion_of("z")))
+    desk.tell(OperationRequested(0, deletion_of("z")))
     desk.tell(says(desk.sent[-1], ErrorCode.NONE))
     for number, topic in enumerate("ab", 1):
-        desk.tell(OperationWanted(number, deletion_of(topic)))
+        desk.tell(OperationRequested(number, deletion_of(topic)))
     first, second = desk.sent[-2:]
     desk.tell(says(second, ErrorCode.NOT_CONTROLLER))
     desk.tell(RequestFailed(first.to, first.correlation, ErrorCode.NETWORK_EXCEPTION))
@@ -175,8 +175,8 @@ def test_what_was_open_at_a_controller_that_steps_down_goes_to_the_next_in_its_o
 
 def test_what_is_given_up_makes_room_for_what_came_after_it():
     desk = Desk()
-    desk.tell(OperationWanted(1, deletion_of("a")))
-    desk.tell(OperationWanted(2, deletion_of("b")), SECOND)
+    desk.tell(OperationRequested(1, deletion_of("a")))
+    desk.tell(OperationRequested(2, deletion_of("b")), SECOND)
     first = desk.sent[-1]
     failed = RequestFailed(first.to, first.correlation, ErrorCode.NETWORK_EXCEPTION)
     desk.tell(failed, API_TIMEOUT_US - SECOND)
@@ -186,6 +186,6 @@ def test_what_is_given_up_makes_room_for_what_came_after_it():
 
 def test_a_deletion_of_records_waits_for_no_controller():
     desk = Desk()
-    desk.tell(OperationWanted(1, deletion_of("a")))
-    desk.tell(OperationWanted(2, DELETION))
+    desk.tell(OperationRequested(1, deletion_of("a")))
+    desk.tell(OperationRequested(2, DELETION))
     assert isinstance(desk.sent[-1].request, MetadataRequest)

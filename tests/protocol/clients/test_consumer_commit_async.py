@@ -124,6 +124,6 @@ def test_without_a_coordinator_a_commit_waits_for_one_search_and_no_longer():
     machine._finder.lose(machine._finder.node)
     machine._commits.commit_async(lambda _o, e, _now: told.append(e), bench.now)
     machine._finder.on_answer(ErrorCode.COORDINATOR_NOT_AVAILABLE, bench.now)
-    machine._commits.tell_outcomes(bench.now)
+    machine._commits.invoke_callbacks(bench.now)
     assert told == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     assert len(commits(bench)) == before

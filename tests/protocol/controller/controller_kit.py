@@ -5,7 +5,7 @@ import random
 from sim.error_codes import ErrorCode as E
 from sim.ids import TopicPartition
 from sim.protocol.controller.controller import Controller
-from sim.protocol.controller.types import CommittedFacts, ControllerConfig
+from sim.protocol.controller.types import CommittedRows, ControllerConfig
 from sim.protocol.effects import CancelTimer, Reply, SetTimer
 from sim.protocol.events import RequestReceived, TimerFired
 from sim.protocol.kraft.log import LoggedRecord
@@ -52,7 +52,7 @@ class Desk:
                     self.timers[effect.name] = effect.at
                 case CancelTimer():
                     self.timers.pop(effect.name, None)
-                case CommittedFacts():
+                case CommittedRows():
                     self.facts.extend(effect.rows)
         if self.commits:
             self.commit()

@@ -42,9 +42,9 @@ def test_a_broker_that_comes_is_to_be_given_its_share_unless_there_is_nothing_to
     replay(image, members().joined(image, 4))
     assert image.memberships == {4: JOINING}
     assert has_cause(image)
-    replay(image, members().settled(image, EVEN._replace(is_even=False)))
+    replay(image, members().completed_members(image, EVEN._replace(is_even=False)))
     assert image.memberships == {4: JOINING}
-    replay(image, members().settled(image, EVEN))
+    replay(image, members().completed_members(image, EVEN))
     assert image.memberships == {}
     assert not has_cause(image)
 
@@ -56,9 +56,9 @@ def test_a_broker_is_a_member_until_no_partition_has_a_replica_on_it():
     assert decision.response.error is ErrorCode.NONE
     assert image.memberships == {1: DRAINING}
     assert members().decommission(image, DecommissionBrokerRequest(1)).records == ()
-    assert members().settled(image, EVEN) == ()
+    assert members().completed_members(image, EVEN) == ()
     image.partitions[P] = PartitionRegistration("id", (2, 3, 4), (2, 3, 4), 2, 1, 0)
-    replay(image, members().settled(image, EVEN))
+    replay(image, members().completed_members(image, EVEN))
     assert image.memberships == {1: REMOVED}
     assert 1 not in image.brokers
     assert not has_cause(image)
@@ -85,7 +85,7 @@ def test_time_away_is_counted_from_the_last_sign_of_life_and_from_the_take_over_
     made.activated(image, 5 * SECOND)
     assert made.plan(image, 15 * SECOND).moves == {}
     assert made.plan(image, 15 * SECOND + 1).moves == {P: (1, 2, 4)}
-    made.heard(3, 9 * SECOND)
+    made.note_contact(3, 9 * SECOND)
     assert made.plan(image, 15 * SECOND + 1).moves == {}
 
 

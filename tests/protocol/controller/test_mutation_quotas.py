@@ -3,7 +3,7 @@
 import pytest
 
 from sim.error_codes import ErrorCode
-from sim.protocol.clients.admin.client import AdminClient, OperationDone, OperationWanted
+from sim.protocol.clients.admin.client import AdminClient, OperationDone, OperationRequested
 from sim.protocol.controller.mutation_quotas import (
     MutationQuotaConfig,
     MutationQuotas,
@@ -129,10 +129,12 @@ REFUSED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 def test_the_administrator_asks_again_when_he_may_and_asks_controllers_nothing_before():
     client = AdminClient((3001,))
-    (first,) = sent(client.handle(OperationWanted(1, CreatePartitionsRequest("orders", 9)), 0))
+    (first,) = sent(client.handle(OperationRequested(1, CreatePartitionsRequest("orders", 9)), 0))
     (timer,) = answer(client, first, REFUSED, 2 * SECOND, SECOND)
     assert timer == SetTimer("throttled", 3 * SECOND)
-    other = client.handle(OperationWanted(2, IncrementalAlterConfigsRequest("a", ())), 2 * SECOND)
+    other = client.handle(
+        OperationRequested(2, IncrementalAlterConfigsRequest("a", ())), 2 * SECOND
+    )
     assert sent(other) == []
     again = sent(client.handle(TimerFired("throttled"), 3 * SECOND))
     assert [send.request.topic for send in again] == ["orders", "a"]
@@ -143,7 +145,7 @@ def test_the_administrator_asks_again_when_he_may_and_asks_controllers_nothing_b
 
 def test_an_administrator_who_would_have_to_wait_too_long_gives_up():
     client = AdminClient((3001,))
-    (first,) = sent(client.handle(OperationWanted(1, CreatePartitionsRequest("orders", 9)), 0))
+    (first,) = sent(client.handle(OperationRequested(1, CreatePartitionsRequest("orders", 9)), 0))
     assert answer(client, first, REFUSED, 60 * SECOND, SECOND) == [
         OperationDone(1, (("", REFUSED),))
     ]

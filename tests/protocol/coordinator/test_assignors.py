@@ -19,12 +19,12 @@ from sim.protocol.assignors.subscription import Subscription, without_racks
 TOPICS = ("a", "b", "c")
 
 
-def wishes(subscriptions):
+def writes_of(subscriptions):
     return {member: Subscription(topics) for member, topics in subscriptions.items()}
 
 
 def assigned(assignor, subscriptions, counts):
-    return assignor(wishes(subscriptions), without_racks(counts))
+    return assignor(writes_of(subscriptions), without_racks(counts))
 
 
 def places(topic, *numbers):

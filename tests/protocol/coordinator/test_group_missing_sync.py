@@ -181,4 +181,4 @@ def test_a_retry_that_names_its_generation_is_another_request_than_the_first(gen
 
 
 def test_a_consumer_names_the_generation_that_it_is_in_since_kip_792():
-    assert ConsumerConfig(("orders",)).tells_generation
+    assert ConsumerConfig(("orders",)).sends_generation

@@ -36,7 +36,7 @@ class Desk:
     def serve(self, limit=20):
         manager = self.manager
         for _ in range(limit):
-            ask = manager.next_ask(has_incomplete=False)
+            ask = manager.next_request(has_incomplete=False)
             if ask is None:
                 return
             if ask.coordinator is not None and manager.coordinator(ask.coordinator) < 0:

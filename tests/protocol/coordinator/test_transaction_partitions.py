@@ -19,7 +19,7 @@ PLACES = tuple(TopicPartition("orders", number) for number in range(3))
 def added(manager):
     """Partitions of the AddPartitionsToTxn requests that are sent now."""
     found = []
-    while (ask := manager.next_ask(has_incomplete=False)) is not None:
+    while (ask := manager.next_request(has_incomplete=False)) is not None:
         manager.in_flight = ask
         if isinstance(ask.request, InitProducerIdRequest):
             manager.on_response(InitProducerIdResponse(E.NONE, 1_000, 5))

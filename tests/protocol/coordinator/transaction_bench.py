@@ -17,8 +17,8 @@ from sim.protocol.coordinator.transaction.config import TransactionConfig
 from sim.protocol.coordinator.transaction.coordinator import TransactionCoordinator
 from sim.protocol.coordinator.transaction.records import (
     MetadataPublished,
-    ProducerIdGiven,
-    ProducerIdWanted,
+    ProducerIdAllocated,
+    ProducerIdRequested,
     TransactionRecord,
 )
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
@@ -84,9 +84,9 @@ class Desk:
                 self.waiting.append(effect)
             case AppendRecords():
                 self.commit(effect)
-            case ProducerIdWanted(token):
+            case ProducerIdRequested(token):
                 self.next_id += 1
-                self.tell(ProducerIdGiven(token, self.next_id - 1))
+                self.tell(ProducerIdAllocated(token, self.next_id - 1))
             case fx.Reply(token, response):
                 assert token not in self.replies, "one answer for one request"
                 self.replies[token] = response
@@ -112,7 +112,7 @@ class Desk:
         for effect in waiting:
             self.commit(effect, error)
 
-    def go_on(self, threads=None):
+    def wake(self, threads=None):
         """The first so many interrupted threads go on, all that there are now if not told."""
         now = self.interrupted[:threads]
         del self.interrupted[:threads]

@@ -78,7 +78,7 @@ def test_before_kip219_a_fetch_is_charged_and_its_answer_waits_with_its_records(
     assert not made.holds_back(1, 15_000_000, NOW)
     throttle = made.answered(1, 0, NOW)
     assert (throttle.answer_after_us, throttle.unmute_after_us) == (5 * SECOND, 5 * SECOND)
-    assert throttle.told_us == 0
+    assert throttle.throttle_time_us == 0
     made.begin(2, "shop-1", FETCH, 50, 0)
     made.holds_back(2, 0, NOW)
     assert made.answered(2, 0, NOW).answer_after_us == 5 * SECOND

@@ -1,10 +1,10 @@
 """Quotas of connections: how long acceptors wait, who is closed, and who is let in all the same."""
 
 from sim.protocol.quotas.connection import (
-    Accept,
+    AcceptConnection,
     ConnectionQuotaConfig,
     ConnectionQuotas,
-    Drop,
+    DropConnection,
     Waited,
     WakeAt,
 )
@@ -22,7 +22,7 @@ def come(quotas, keys, address="shop", now=NOW, *, protected=False):
 
 
 def accepted(effects):
-    return [effect.key for effect in effects if isinstance(effect, Accept)]
+    return [effect.key for effect in effects if isinstance(effect, AcceptConnection)]
 
 
 def test_above_the_rate_the_acceptor_waits_until_the_rate_would_be_back_at_its_bound():
@@ -31,7 +31,7 @@ def test_above_the_rate_the_acceptor_waits_until_the_rate_would_be_back_at_its_b
     assert len(accepted(come(quotas, range(100)))) == 100
     assert come(quotas, [100]) == [Waited(100, 100 * MS), WakeAt(NOW + 100 * MS)]
     assert come(quotas, [101]) == [WakeAt(NOW + 100 * MS)]
-    effects = quotas.go_on(NOW + 100 * MS)
+    effects = quotas.wake(NOW + 100 * MS)
     assert accepted(effects) == [100]
     # The next one is counted when it is taken from the backlog: 102 in 10.1 s.
     assert Waited(101, 100 * MS) in effects
@@ -62,14 +62,14 @@ def test_a_broker_that_comes_to_a_full_one_takes_the_place_of_the_client_idle_fo
     come(quotas, [1, 2])
     quotas.used(1)
     effects = come(quotas, [3], "broker-2", protected=True)
-    assert effects == [Accept(3), Drop(2, NOW, "max.connections")]
+    assert effects == [AcceptConnection(3), DropConnection(2, NOW, "max.connections")]
     quotas.closed(2, NOW)
     assert quotas.count == 2
 
 
 def test_an_address_with_as_many_as_it_may_have_is_refused_at_once_and_others_are_not():
     quotas = limited(max_per_address=1, overrides={"bills": 2, "stranger": 0})
-    assert come(quotas, [1, 2])[1] == Drop(2, NOW, "max.connections.per.ip")
+    assert come(quotas, [1, 2])[1] == DropConnection(2, NOW, "max.connections.per.ip")
     assert accepted(come(quotas, [3, 4, 5], "bills")) == [3, 4]
     assert accepted(come(quotas, [6], "stranger")) == []
     quotas.closed(2, NOW)
@@ -81,7 +81,7 @@ def test_an_address_above_its_rate_is_closed_after_its_wait_and_that_is_not_coun
     quotas = limited()
     quotas.update({(("ip", "shop"),): {"connection_creation_rate": 1.0}})
     assert len(accepted(come(quotas, range(10)))) == 10
-    late = Drop(10, NOW + SECOND, "connection_creation_rate")
+    late = DropConnection(10, NOW + SECOND, "connection_creation_rate")
     assert come(quotas, [10]) == [late]
     assert come(quotas, [11]) == [late._replace(key=11)]
     assert accepted(come(quotas, [12], "bills")) == [12]

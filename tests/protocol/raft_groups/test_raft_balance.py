@@ -2,7 +2,7 @@
 
 from sim.ids import TopicPartition
 from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
-from sim.protocol.raft_groups.balance import leaders_to_move
+from sim.protocol.raft_groups.leader_balancer import leaders_to_move
 
 
 def cluster(*leaders, replicas=(1, 2, 3), fenced=(), **partition):

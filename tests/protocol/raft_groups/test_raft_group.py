@@ -18,17 +18,17 @@ from sim.protocol.ports import EpochEnd
 from sim.protocol.raft_groups.group import RaftGroup
 from sim.protocol.raft_groups.replica import RaftReplica
 from sim.protocol.raft_groups.types import (
-    Answer,
-    Ask,
-    Cut,
     FlushLog,
     Followed,
     Led,
+    PersistedState,
     PersistVote,
     RaftConfig,
-    RaftMemory,
     RaftRole,
+    ReplyToMember,
+    SendToMember,
     StartLearned,
+    Truncated,
     VisibleMoved,
     Wrote,
 )
@@ -48,7 +48,7 @@ def member(node=1, records=(), vote=RaftVote(), config=RaftConfig(), draw=0.0): 
         log.append_as_leader(ListBatch(), term, 0)
     replica = RaftReplica(P, node, log, 0)
     replica.adopt(PartitionRegistration("id", VOTERS, VOTERS, -1, 0, 0))
-    group = RaftGroup(replica, VOTERS, config, ListRecords(), lambda: draw, RaftMemory(vote))
+    group = RaftGroup(replica, VOTERS, config, ListRecords(), lambda: draw, PersistedState(vote))
     group.begin(0)
     return group
 
@@ -57,16 +57,18 @@ def only(effects, kind):
     return [effect for effect in effects if isinstance(effect, kind)]
 
 
-def asked(effects, kind):
-    return [effect.request for effect in only(effects, Ask) if isinstance(effect.request, kind)]
+def open_requests(effects, kind):
+    return [
+        effect.request for effect in only(effects, SendToMember) if isinstance(effect.request, kind)
+    ]
 
 
 def elected(group, now=0):
     """The member leads: its deadline passes, and broker 2 votes for it, twice."""
     out = group.due(max(now, group.deadline))
-    (request, _) = asked(out, RaftVoteRequest)
+    (request, _) = open_requests(out, RaftVoteRequest)
     out = group.voted(2, request, RaftVoteResponse(P, group.term, granted=True), now)
-    (request, _) = asked(out, RaftVoteRequest)
+    (request, _) = open_requests(out, RaftVoteRequest)
     out = group.voted(2, request, RaftVoteResponse(P, group.term, granted=True), now)
     assert only(out, Led)
     return out + group.open_term(now)
@@ -106,9 +108,9 @@ def test_a_candidate_asks_first_and_raises_its_term_only_when_it_could_win():
     group = member(1)
     out = group.due(0)
     assert group.term == 0
-    assert {r.pre_vote for r in asked(out, RaftVoteRequest)} == {True}
+    assert {r.pre_vote for r in open_requests(out, RaftVoteRequest)} == {True}
     assert only(out, PersistVote) == []
-    (request, _) = asked(out, RaftVoteRequest)
+    (request, _) = open_requests(out, RaftVoteRequest)
     out = group.voted(3, request, RaftVoteResponse(P, 0, granted=True), 0)
     assert group.term == 1
     assert only(out, PersistVote) == [PersistVote(RaftVote(1, 1))]
@@ -117,39 +119,39 @@ def test_a_candidate_asks_first_and_raises_its_term_only_when_it_could_win():
 
 def test_a_member_that_heard_its_leader_lately_refuses_whoever_that_leader_did_not_name():
     group = member(2)
-    group.append_asked(1, 1, append(), now=10 * S)
+    group.on_append_request(1, 1, append(), now=10 * S)
     request = RaftVoteRequest(P, 3, 2, 0, 0, pre_vote=False)
-    (refused,) = only(group.vote_asked(2, request, 10 * S + TIMEOUT - 1), Answer)
+    (refused,) = only(group.on_vote_request(2, request, 10 * S + TIMEOUT - 1), ReplyToMember)
     assert not refused.response.granted
     assert group.term == 1
     named = RaftVoteRequest(P, 3, 2, 0, 0, pre_vote=False, transfer=True)
-    (granted,) = only(group.vote_asked(3, named, 10 * S + 1), Answer)
+    (granted,) = only(group.on_vote_request(3, named, 10 * S + 1), ReplyToMember)
     assert granted.response.granted
 
 
 def test_after_the_timeout_the_same_candidate_gets_the_vote_and_it_is_persisted_before():
     group = member(2)
-    group.append_asked(1, 1, append(), now=10 * S)
+    group.on_append_request(1, 1, append(), now=10 * S)
     request = RaftVoteRequest(P, 3, 2, 0, 0, pre_vote=False)
-    out = group.vote_asked(2, request, 10 * S + TIMEOUT)
+    out = group.on_vote_request(2, request, 10 * S + TIMEOUT)
     kinds = [type(effect) for effect in out]
-    assert kinds.index(PersistVote) < kinds.index(Answer)
-    assert only(out, Answer)[0].response.granted
+    assert kinds.index(PersistVote) < kinds.index(ReplyToMember)
+    assert only(out, ReplyToMember)[0].response.granted
 
 
 def test_one_vote_in_a_term_across_a_restart():
     group = member(2, vote=RaftVote(5, 1))
     other = RaftVoteRequest(P, 3, 5, 9, 9, pre_vote=False)
-    assert not only(group.vote_asked(1, other, 0), Answer)[0].response.granted
+    assert not only(group.on_vote_request(1, other, 0), ReplyToMember)[0].response.granted
     same = RaftVoteRequest(P, 1, 5, 9, 9, pre_vote=False)
-    assert only(group.vote_asked(2, same, 0), Answer)[0].response.granted
+    assert only(group.on_vote_request(2, same, 0), ReplyToMember)[0].response.granted
 
 
 @pytest.mark.parametrize(("term", "end", "granted"), [(2, 1, True), (1, 9, False), (1, 2, False)])
 def test_a_later_last_term_beats_a_longer_log(term, end, granted):
     group = member(2, records=(1, 2), vote=RaftVote(2, -1))
     request = RaftVoteRequest(P, 3, 3, term, end + (term == 2), pre_vote=False)
-    assert only(group.vote_asked(1, request, 0), Answer)[0].response.granted is granted
+    assert only(group.on_vote_request(1, request, 0), ReplyToMember)[0].response.granted is granted
 
 
 def test_a_later_replica_of_the_assignment_lets_one_round_pass():
@@ -157,7 +159,7 @@ def test_a_later_replica_of_the_assignment_lets_one_round_pass():
     first = group.deadline
     assert group.due(first) == []
     assert first < group.deadline <= first + TIMEOUT // 2 + 1
-    assert asked(group.due(group.deadline), RaftVoteRequest)
+    assert open_requests(group.due(group.deadline), RaftVoteRequest)
 
 
 def test_a_leader_that_no_majority_answers_steps_down_after_an_election_timeout():
@@ -195,7 +197,7 @@ def test_a_leader_sends_at_the_same_time_as_it_flushes():
     out = elected(group)
     (opened,) = only(out, Wrote)
     assert opened.as_leader
-    sent = asked(out, RaftAppendRequest)
+    sent = open_requests(out, RaftAppendRequest)
     assert len(sent) == 2
     assert all(request.append.flush for request in sent)
     assert only(out, FlushLog) == [FlushLog(1, 0)]
@@ -231,7 +233,7 @@ def test_relaxed_writes_may_be_read_once_a_majority_has_them_though_nobody_flush
     answer_open(group, 2, 1, 1)
     out = wrote(group, durable=False)
     assert only(out, FlushLog) == []
-    assert not asked(out, RaftAppendRequest)[0].append.flush
+    assert not open_requests(out, RaftAppendRequest)[0].append.flush
     out = answer_open(group, 2, 2, 1)
     assert only(out, VisibleMoved) == [VisibleMoved(2)]
     assert group.commit == 1
@@ -273,18 +275,18 @@ def test_what_nobody_waits_for_is_flushed_by_size():
 def test_one_append_is_under_way_to_a_follower_and_the_next_takes_all_that_came_meanwhile():
     group = member(1)
     elected(group)
-    assert asked(wrote(group), RaftAppendRequest) == []
-    assert asked(wrote(group), RaftAppendRequest) == []
-    (following,) = asked(answer_open(group, 2, 1, 1), RaftAppendRequest)
+    assert open_requests(wrote(group), RaftAppendRequest) == []
+    assert open_requests(wrote(group), RaftAppendRequest) == []
+    (following,) = open_requests(answer_open(group, 2, 1, 1), RaftAppendRequest)
     assert [b.base_offset for b in following.append.batches] == [1, 2]
 
 
 def test_a_lost_append_is_sent_again_with_the_next_heartbeat_not_before():
     group = member(1)
-    (sent, _) = asked(elected(group), RaftAppendRequest)
+    (sent, _) = open_requests(elected(group), RaftAppendRequest)
     group.failed(2, sent.append)
-    assert asked(wrote(group), RaftAppendRequest) == []
-    again = asked(group.heartbeats(1_000)[1], RaftAppendRequest)
+    assert open_requests(wrote(group), RaftAppendRequest) == []
+    again = open_requests(group.heartbeats(1_000)[1], RaftAppendRequest)
     assert [b.base_offset for b in again[0].append.batches] == [0, 1]
 
 
@@ -294,7 +296,7 @@ def test_a_follower_that_lost_what_it_had_is_sent_it_again():
     answer_open(group, 2, 1, 1)
     beat = dict(group.heartbeats(1)[0])[2]
     lost = RaftAnswer(P, group.term, parts=EpochEnd(-1, -1))
-    (again,) = asked(group.answered(2, beat, lost, 1, heartbeat=True), RaftAppendRequest)
+    (again,) = open_requests(group.answered(2, beat, lost, 1, heartbeat=True), RaftAppendRequest)
     assert [b.base_offset for b in again.append.batches] == [0]
     assert group.followers[2].match == group.followers[2].flushed == 0
 
@@ -306,8 +308,8 @@ def test_a_follower_that_agreed_is_not_cut_when_the_leader_has_let_its_records_g
     group.replica.log.raise_log_start(1)
     beat = dict(group.heartbeats(1)[0])[2]
     follower = member(2, records=(1,), vote=RaftVote(1, 1))
-    out = follower.append_asked(7, 1, beat, now=0)
-    assert only(out, Cut) == []
+    out = follower.on_append_request(7, 1, beat, now=0)
+    assert only(out, Truncated) == []
     assert only(out, StartLearned) == [StartLearned(1)]
 
 
@@ -324,23 +326,25 @@ def test_an_answer_to_a_former_term_counts_for_nothing():
 
 def test_a_follower_answers_only_after_the_fsync_it_was_asked_for():
     group = member(2)
-    out = group.append_asked(7, 1, append(flush=True, batches=records(1)), now=0)
-    assert only(out, Answer) == []
-    (answer,) = only(flushed(group, out), Answer)
+    out = group.on_append_request(7, 1, append(flush=True, batches=records(1)), now=0)
+    assert only(out, ReplyToMember) == []
+    (answer,) = only(flushed(group, out), ReplyToMember)
     assert (answer.token, answer.response.answer) == (7, RaftAnswer(P, 1, 1, 1))
 
 
 def test_without_that_wish_it_answers_at_once_and_says_what_is_durable():
     group = member(2)
-    (answer,) = only(group.append_asked(7, 1, append(batches=records(1)), now=0), Answer)
+    (answer,) = only(
+        group.on_append_request(7, 1, append(batches=records(1)), now=0), ReplyToMember
+    )
     assert answer.response.answer == RaftAnswer(P, 1, 1, 0)
 
 
 def test_a_follower_cuts_what_parts_from_its_leader_and_only_that():
     group = member(2, records=(1, 1, 1))
     sent = append(term=3, prev_offset=1, prev_term=1, batches=records(1, 3, at=1))
-    out = group.append_asked(7, 1, sent, now=0)
-    assert only(out, Cut) == [Cut(3, 2, 0, 0, 0)]
+    out = group.on_append_request(7, 1, sent, now=0)
+    assert only(out, Truncated) == [Truncated(3, 2, 0, 0, 0)]
     assert [b.leader_epoch for b in group.replica.log.batches] == [1, 1, 3]
 
 
@@ -359,14 +363,16 @@ def test_a_follower_that_cannot_cut_what_parts_from_its_leader_writes_and_promis
     group.replica.log.__class__ = DamagedLog
     group.replica.log.least = 3
     sent = append(term=3, prev_offset=1, prev_term=1, batches=records(1, 3, at=1))
-    out = group.append_asked(7, 1, sent, now=0)
-    (answer,) = only(out, Answer)
+    out = group.on_append_request(7, 1, sent, now=0)
+    (answer,) = only(out, ReplyToMember)
     assert answer.response.answer == RaftAnswer(P, 0)
-    assert not only(out, Cut)
+    assert not only(out, Truncated)
     assert not only(out, Wrote)
     group.replica.log.least = 0
-    out = group.append_asked(8, 1, sent, now=0)
-    assert only(out, Cut) == [Cut(3, 2, 0, 0, 0)], "damage further down keeps nobody from following"
+    out = group.on_append_request(8, 1, sent, now=0)
+    assert only(out, Truncated) == [Truncated(3, 2, 0, 0, 0)], (
+        "damage further down keeps nobody from following"
+    )
     assert [b.leader_epoch for b in group.replica.log.batches] == [1, 1, 3]
 
 
@@ -378,22 +384,22 @@ def test_a_leader_sends_nothing_that_it_cannot_read():
         raise CorruptRecord("orders-0: the batch at 0 declares -1 bytes")
 
     group.replica.log.read = read
-    assert not asked(wrote(group), RaftAppendRequest)
+    assert not open_requests(wrote(group), RaftAppendRequest)
 
 
 def test_an_append_that_comes_twice_changes_nothing():
     group = member(2)
     sent = append(batches=records(1, 1))
-    group.append_asked(7, 1, sent, now=0)
-    out = group.append_asked(8, 1, sent, now=0)
-    assert only(out, Wrote) == only(out, Cut) == []
+    group.on_append_request(7, 1, sent, now=0)
+    out = group.on_append_request(8, 1, sent, now=0)
+    assert only(out, Wrote) == only(out, Truncated) == []
     assert group.replica.log.log_end_offset == 2
 
 
 def test_a_follower_without_the_record_before_says_where_its_terms_end():
     group = member(2, records=(1, 2, 2))
     sent = append(term=5, prev_offset=4, prev_term=4, batches=records(5, at=4))
-    (answer,) = only(group.append_asked(7, 1, sent, now=0), Answer)
+    (answer,) = only(group.on_append_request(7, 1, sent, now=0), ReplyToMember)
     assert answer.response.answer == RaftAnswer(P, 5, parts=EpochEnd(2, 3))
 
 
@@ -410,34 +416,34 @@ def test_a_leader_goes_back_to_where_the_terms_agree_in_one_step():
 
 def test_a_heartbeat_cuts_nothing():
     group = member(2, records=(1, 1))
-    out = group.append_asked(7, 1, append(term=1, prev_offset=1, prev_term=1), now=0)
-    assert only(out, Cut) == []
+    out = group.on_append_request(7, 1, append(term=1, prev_offset=1, prev_term=1), now=0)
+    assert only(out, Truncated) == []
     assert group.replica.log.log_end_offset == 2
 
 
 def test_a_follower_shows_what_is_visible_only_as_far_as_it_agrees():
     group = member(2, records=(1, 1, 1))
     sent = append(prev_offset=1, prev_term=1, commit=3, visible=3)
-    group.append_asked(7, 1, sent, now=0)
+    group.on_append_request(7, 1, sent, now=0)
     assert group.replica.high_watermark == group.commit == 1
 
 
 def test_a_follower_behind_the_leaders_log_start_starts_there():
     group = member(2, records=(1, 1))
     sent = append(term=2, prev_offset=9, log_start=9, batches=records(2, at=9))
-    group.append_asked(7, 1, sent, now=0)
+    group.on_append_request(7, 1, sent, now=0)
     log = group.replica.log
     assert (log.log_start_offset, log.log_end_offset) == (9, 10)
 
 
 def test_an_fsync_that_began_before_a_cut_promises_nothing():
     group = member(2)
-    out = group.append_asked(7, 1, append(flush=True, batches=records(1, 1)), now=0)
+    out = group.on_append_request(7, 1, append(flush=True, batches=records(1, 1)), now=0)
     (flush,) = only(out, FlushLog)
     sent = append(term=2, prev_offset=1, prev_term=1, batches=records(2, at=1))
-    group.append_asked(8, 3, sent, now=0)
+    group.on_append_request(8, 3, sent, now=0)
     out = group.flushed(flush.up_to, flush.generation, 0)
-    (answer,) = only(out, Answer)
+    (answer,) = only(out, ReplyToMember)
     assert answer.response.answer.end == -1
     assert group.flushed_end == 0
 
@@ -448,10 +454,10 @@ def test_an_fsync_that_began_before_a_cut_promises_nothing():
 def test_the_heir_stands_once_it_has_everything_and_nothing_is_written_until_then():
     group = member(1)
     elected(group)
-    assert asked(group.transfer(2, 0), RaftTimeoutNowRequest) == []
+    assert open_requests(group.transfer(2, 0), RaftTimeoutNowRequest) == []
     assert group.heir == 2
     out = answer_open(group, 2, 1, 1)
-    assert asked(out, RaftTimeoutNowRequest) == [RaftTimeoutNowRequest(P, 1, 1)]
+    assert open_requests(out, RaftTimeoutNowRequest) == [RaftTimeoutNowRequest(P, 1, 1)]
 
 
 def test_a_transfer_that_does_not_happen_is_given_up_after_10_seconds():
@@ -468,8 +474,10 @@ def test_a_transfer_that_does_not_happen_is_given_up_after_10_seconds():
 
 def test_whoever_is_told_to_stand_does_so_without_asking_first():
     group = member(2)
-    group.append_asked(1, 1, append(), now=0)
-    out = group.stand_now(1, 1)
+    group.on_append_request(1, 1, append(), now=0)
+    out = group.timeout_now(1, 1)
     assert group.term == 2
-    assert {(r.pre_vote, r.transfer) for r in asked(out, RaftVoteRequest)} == {(False, True)}
-    assert group.stand_now(1, 1) == [], "the wish of a former term"
+    assert {(r.pre_vote, r.transfer) for r in open_requests(out, RaftVoteRequest)} == {
+        (False, True)
+    }
+    assert group.timeout_now(1, 1) == [], "the wish of a former term"

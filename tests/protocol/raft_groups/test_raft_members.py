@@ -11,16 +11,16 @@ from sim.protocol.messages.raft_groups import (
     RaftVoteRequest,
 )
 from sim.protocol.raft_groups.membership import electors, everyone, next_membership
-from sim.protocol.raft_groups.types import Answer, Configured, PersistVote
+from sim.protocol.raft_groups.types import Configured, PersistVote, ReplyToMember
 from tests.protocol.raft_groups.raft_kit import ListRecords
 from tests.protocol.raft_groups.test_raft_group import (
     TIMEOUT,
     append,
-    asked,
     elected,
     flushed,
     member,
     only,
+    open_requests,
     records,
 )
 
@@ -61,18 +61,18 @@ def told(group, membership, at=0, term=1, commit=0):
     )
     assert stamped.base_offset == said.base_offset
     sent = append(term=term, prev_offset=at, prev_term=term if at else -1, batches=(said,))
-    return group.append_asked(7, 1, sent, now=0)
+    return group.on_append_request(7, 1, sent, now=0)
 
 
 def test_a_learner_does_not_stand_and_a_voter_does():
     group = member(2)
     told(group, Membership((1, 3), learners=(2,)))
     assert group.due(group.deadline) == []
-    assert group.stand_now(1, 0) == []
+    assert group.timeout_now(1, 0) == []
     told(group, Membership((1, 2, 3)), at=1)
-    group.append_asked(8, 1, append(prev_offset=2, prev_term=1), now=0)
+    group.on_append_request(8, 1, append(prev_offset=2, prev_term=1), now=0)
     group.due(group.deadline)
-    assert asked(group.due(group.deadline), RaftVoteRequest)
+    assert open_requests(group.due(group.deadline), RaftVoteRequest)
 
 
 def test_members_are_in_force_as_soon_as_the_log_says_so_and_a_cut_brings_back_the_former():
@@ -80,7 +80,7 @@ def test_members_are_in_force_as_soon_as_the_log_says_so_and_a_cut_brings_back_t
     told(group, Membership((1, 2, 3)))
     told(group, Membership((2, 3), old=(1, 2, 3)), at=1)
     assert group.membership == Membership((2, 3), old=(1, 2, 3))
-    group.append_asked(
+    group.on_append_request(
         9, 3, append(term=2, prev_offset=1, prev_term=1, batches=records(2, at=1)), 0
     )
     assert group.membership == Membership((1, 2, 3))
@@ -89,13 +89,13 @@ def test_members_are_in_force_as_soon_as_the_log_says_so_and_a_cut_brings_back_t
 def test_settled_members_are_written_down_when_they_are_others_than_before():
     group = member(2)
     told(group, Membership((1, 2, 3)))
-    out = group.append_asked(8, 1, append(prev_offset=1, prev_term=1, commit=1), now=0)
+    out = group.on_append_request(8, 1, append(prev_offset=1, prev_term=1, commit=1), now=0)
     assert only(out, PersistVote) == [], "the same as those that founded it"
     told(group, Membership((1, 2)), at=1)
-    out = group.append_asked(9, 1, append(prev_offset=2, prev_term=1, commit=2), now=0)
+    out = group.on_append_request(9, 1, append(prev_offset=2, prev_term=1, commit=2), now=0)
     assert only(out, PersistVote)
     assert group.settled.membership == Membership((1, 2))
-    assert isinstance(out[-1], Answer), "it is said only after that"
+    assert isinstance(out[-1], ReplyToMember), "it is said only after that"
 
 
 def leader_of_three():
@@ -131,11 +131,13 @@ def test_a_leader_that_has_to_go_hands_over_after_its_last_change_is_committed()
     assert group.heir == NO_LEADER
     flushed(group, out)
     out = answered(group, 2, 3)
-    assert asked(out, RaftTimeoutNowRequest) == [], "two voters of two are needed, itself is none"
+    assert open_requests(out, RaftTimeoutNowRequest) == [], (
+        "two voters of two are needed, itself is none"
+    )
     out = answered(group, 3, 3)
     assert group.heir in (2, 3)
-    assert asked(out, RaftTimeoutNowRequest)
-    assert not group.has_arrived, "it is not one of them"
+    assert open_requests(out, RaftTimeoutNowRequest)
+    assert not group.has_reached_target, "it is not one of them"
 
 
 def test_a_leader_steps_down_without_a_majority_of_the_old_voters_too():
@@ -154,7 +156,7 @@ def test_a_learner_is_sent_everything_from_the_start():
     (first,) = [r for e, r in ((e, e.request) for e in out if hasattr(e, "to")) if e.to == 4]
     nothing = RaftAnswer(first.append.partition, group.term)
     out = group.answered(4, first.append, nothing, 0, heartbeat=False)
-    (again,) = asked(out, RaftAppendRequest)
+    (again,) = open_requests(out, RaftAppendRequest)
     assert [b.base_offset for b in again.append.batches] == [0, 1]
 
 

@@ -19,7 +19,7 @@ from sim.protocol.zk_mode.znodes import (
     TopicAssignment,
     topic_path,
 )
-from sim.protocol.zookeeper.session import Ask
+from sim.protocol.zookeeper.session import ZkOperation
 from sim.protocol.zookeeper.tree import Create
 from tests.protocol.zookeeper.zk_kit import ORDERS, SECOND, Cluster
 
@@ -168,7 +168,7 @@ def test_a_new_topic_gets_leaders():
     broker = c.brokers[1]
     out = []
     assignment = TopicAssignment(((1, 2), (3, 1)))
-    broker.session.submit(0, [Ask(Create(topic_path("new"), assignment))], out)
+    broker.session.submit(0, [ZkOperation(Create(topic_path("new"), assignment))], out)
     c.loop.processes[1].perform("broker", out)
     c.run(1)
     assert (c.state("new", 0).leader, c.state("new", 1).leader) == (1, 3)
@@ -327,7 +327,7 @@ def item(in_sync, *, epoch=0, version=0):
 
 
 def alter(c, items, sender=1, broker_epoch=None):
-    """Ask the controller; its answer comes after its write."""
+    """ZkOperation the controller; its answer comes after its write."""
     controller = c.controller()
     replies = []
     process = c.loop.processes[controller.node]

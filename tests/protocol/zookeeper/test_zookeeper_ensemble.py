@@ -4,12 +4,11 @@ import random
 
 import pytest
 
-from sim.protocol.zookeeper.messages import Transaction
+from sim.protocol.zookeeper.messages import ZkTransaction
 from sim.protocol.zookeeper.server import ZooKeeperServer
 from sim.protocol.zookeeper.session import SessionState
 from sim.protocol.zookeeper.store import ZkStore
 from sim.protocol.zookeeper.tree import (
-    Change,
     Check,
     Create,
     Delete,
@@ -20,6 +19,7 @@ from sim.protocol.zookeeper.tree import (
     OpenSession,
     SetData,
     Tree,
+    WatchEvent,
     ZkCode,
 )
 from tests.protocol.zookeeper.zookeeper_kit import MS, SECOND, World, world
@@ -80,8 +80,8 @@ def test_an_ephemeral_node_has_no_children_and_a_parent_is_not_deleted_under_the
 
 def test_a_store_refuses_to_cut_what_it_has_applied():
     store = ZkStore()
-    store.append(Transaction(1, 0, OpenSession(6 * SECOND), 5001, -1))
-    store.append(Transaction(2, 1, Create("/a", 0), 5001, -1))
+    store.append(ZkTransaction(1, 0, OpenSession(6 * SECOND), 5001, -1))
+    store.append(ZkTransaction(2, 1, Create("/a", 0), 5001, -1))
     store.apply_to(1)
     store.truncate_after(1)
     assert store.last_zxid == 1
@@ -252,7 +252,7 @@ def test_a_dead_clients_ephemeral_nodes_go_with_its_session_not_before():
     assert watching.watched == [], "the session still has time"
     while not watching.watched and w.loop.now < died + 20 * SECOND:
         w.run(0.01)
-    assert watching.watched == [("/controller", Change.DELETED)]
+    assert watching.watched == [("/controller", WatchEvent.DELETED)]
     # The last ping was up to a third of the timeout ago; the end is rounded up to a tick of 2 s.
     assert 4 * SECOND <= w.loop.now - died <= 8.1 * SECOND
 
@@ -278,7 +278,7 @@ def test_a_client_moves_to_another_server_and_keeps_its_session():
     w.run(4)
     assert client.session.session == session
     assert client.session.state is SessionState.CONNECTED
-    assert ("/e", Change.DATA_CHANGED) in client.watched, "what it watched counts as changed"
+    assert ("/e", WatchEvent.DATA_CHANGED) in client.watched, "what it watched counts as changed"
     assert "/e" in w.ensemble.servers[w.leader].store.tree.nodes
 
 
@@ -322,9 +322,9 @@ def test_watches_tell_once_and_in_the_order_of_what_happened():
     one.ask(SetData("/p/a", 1), Create("/p/b", 0), SetData("/p/a", 2), SetData("/p/b", 1))
     w.run(1)
     assert two.watched == [
-        ("/p/a", Change.DATA_CHANGED),
-        ("/p/b", Change.CREATED),
-        ("/p", Change.CHILDREN_CHANGED),
+        ("/p/a", WatchEvent.DATA_CHANGED),
+        ("/p/b", WatchEvent.CREATED),
+        ("/p", WatchEvent.CHILDREN_CHANGED),
     ]
 
 

@@ -1,7 +1,7 @@
 """Brokers of ZooKeeper mode in which nothing costs anything."""
 
 from sim.ids import TopicPartition
-from sim.protocol.zk_mode.broker_types import IsrWish, ZkBrokerConfig
+from sim.protocol.zk_mode.broker_types import IsrUpdate, ZkBrokerConfig
 from sim.protocol.zk_mode.controller_types import ZkControllerConfig
 from sim.protocol.zookeeper.session import SessionConfig
 from sim.rng import Streams
@@ -60,7 +60,7 @@ class Cluster(ZkCluster):
                 self.loop.cut(node, other)
 
     def wish(self, broker, in_sync, partition=ORDERS):
-        self.loop.processes[broker].deliver("broker", IsrWish(partition, in_sync))
+        self.loop.processes[broker].deliver("broker", IsrUpdate(partition, in_sync))
 
     def of(self, partition=0):
         state = self.state("orders", partition)

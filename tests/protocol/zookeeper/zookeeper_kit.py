@@ -2,7 +2,14 @@
 
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.zookeeper.server import ZooKeeperServer
-from sim.protocol.zookeeper.session import Answered, Ask, Moved, SessionConfig, Watched, ZkSession
+from sim.protocol.zookeeper.session import (
+    Moved,
+    OperationAnswered,
+    SessionConfig,
+    WatchFired,
+    ZkOperation,
+    ZkSession,
+)
 from sim.rng import Streams
 from sim.studies.loop import FREE, Loop
 from sim.studies.zookeeper import Ensemble
@@ -35,7 +42,7 @@ class Client:
         self.process.perform("client", out)
 
     def ask(self, *ops, tag=0, watch=False):
-        self.do(self.session.submit, tag, [Ask(op, watch) for op in ops])
+        self.do(self.session.submit, tag, [ZkOperation(op, watch) for op in ops])
 
     def handle(self, event, now):
         out, news = [], []
@@ -48,9 +55,9 @@ class Client:
                 self.session.reconnect(out)
         for item in news:
             match item:
-                case Answered():
+                case OperationAnswered():
                     self.answers.setdefault(item.tag, []).append(item.outcome)
-                case Watched():
+                case WatchFired():
                     self.watched.append((item.path, item.change))
                 case Moved():
                     self.states.append((now, item.state))

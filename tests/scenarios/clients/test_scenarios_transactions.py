@@ -191,9 +191,9 @@ def test_a_reader_that_does_not_leave_out_aborted_data_is_caught(tmp_path, monke
 
 
 def test_a_producer_that_calls_its_aborted_transactions_committed_is_caught(tmp_path, monkeypatch):
-    told = TransactionalProducer._told
+    told = TransactionalProducer._transaction_done
     monkeypatch.setattr(
-        TransactionalProducer, "_told", lambda self, _outcome: told(self, "committed")
+        TransactionalProducer, "_transaction_done", lambda self, _outcome: told(self, "committed")
     )
     ran = go(tmp_path, producers=[till()], consumers=[COMMITTED], lasts="4s")
     with pytest.raises(AssertionError):

@@ -6,7 +6,7 @@ from sim.errors import ScenarioError
 from sim.log.directory.manager import partition_of
 from sim.nodes.broker.logs import BrokerLogs
 from sim.protocol.broker.replication import replica_manager
-from sim.protocol.broker.replication.removal import Removal
+from sim.protocol.broker.replication.removal import ReplicaRemoval
 from sim.scenario.loader import load_text
 from tests.scenarios.run_kit import S, go, text_of
 
@@ -91,7 +91,7 @@ def test_called_off_the_partition_stays_where_it_was(tmp_path):
 
 
 def test_a_broker_that_keeps_a_replica_it_should_let_go_is_noticed(tmp_path, monkeypatch):
-    monkeypatch.setattr(Removal, "remove_unassigned", lambda *_: None)
+    monkeypatch.setattr(ReplicaRemoval, "remove_unassigned", lambda *_: None)
     move = at("2s", "reassign", partition="orders-0", replicas=["broker-4", "broker-5"])
     where = {"partitions": 1, "replication.factor": 2}
     ran = go(tmp_path, cluster=FIVE, topic=where, faults=[move], lasts="6s")

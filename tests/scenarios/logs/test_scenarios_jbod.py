@@ -4,7 +4,7 @@ import pytest
 
 from sim.log.store import checkpoints
 from sim.nodes.broker.control_plane import LogDirFailureHandler
-from sim.protocol.broker.replication.directories.placement import ReplicaDirectories
+from sim.protocol.broker.replication.directories.replica_directories import ReplicaDirectories
 from sim.protocol.controller import brokers as controller_brokers
 from tests.scenarios.run_kit import S, go
 
@@ -201,7 +201,7 @@ def test_a_controller_that_ignores_offline_directories_is_noticed(tmp_path, monk
 
 def test_a_broker_that_never_tells_its_placement_is_noticed(tmp_path, monkeypatch):
     """Without AssignReplicasToDirs the controller cannot know which replicas a failure concerns."""
-    monkeypatch.setattr(ReplicaDirectories, "tell", lambda *_: None)
+    monkeypatch.setattr(ReplicaDirectories, "send", lambda *_: None)
     ran = go(tmp_path, cluster=THREE, topic=SIX, faults=[failing()], lasts="10s", then="stop")
     assert max(moves(ran)) > 5 * S
 

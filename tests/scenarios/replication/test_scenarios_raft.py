@@ -183,10 +183,10 @@ def test_a_commit_at_a_minority_is_caught_while_it_runs(tmp_path, monkeypatch):
 
 
 def test_an_acknowledgement_before_the_flush_is_caught_by_the_judge(tmp_path, monkeypatch):
-    asked = RaftGroup.append_asked
+    asked = RaftGroup.on_append_request
     monkeypatch.setattr(RaftRules, "durable_end", lambda _self, end, _flushed: end)
     monkeypatch.setattr(
-        RaftGroup, "append_asked", lambda s, t, n, sent, now: asked(s, t, n, hasty(sent), now)
+        RaftGroup, "on_append_request", lambda s, t, n, sent, now: asked(s, t, n, hasty(sent), now)
     )
     ran = under(RAFT | {"disk": SLOW}, tmp_path, faults=DARK, lasts="4s")
     assert ran.records["lost_acked"] > 0

@@ -1,1 +1,1 @@
-"""replication."""
+"""The replica manager (``kafka.server.ReplicaManager``): settings, events, fetchers, its parts."""

@@ -1,4 +1,4 @@
-"""Settings of a broker's data plane."""
+"""Settings of a replica manager."""
 
 from dataclasses import dataclass, field
 
@@ -12,44 +12,44 @@ from sim.units import MIB, NEVER, SECOND, Bytes, Micros
 
 @dataclass(frozen=True, slots=True)
 class ReplicaManagerConfig:
-    """Kafka's broker settings for the data plane."""
+    """Kafka's broker settings for replication and requests."""
 
     lag_time_max_us: Micros = 30 * SECOND
     """``replica.lag.time.max.ms``."""
     fetch_bytes_max: Bytes = 55 * MIB
-    """``fetch.max.bytes``: no fetch response is larger, whatever was asked for."""
+    """``fetch.max.bytes``: limit of every fetch response."""
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)
     truncation: Truncation = KIP_320
-    """How followers find where their logs part from their leaders'."""
+    """Rule by which followers find the divergence from their leaders' logs."""
     out_of_range: OutOfRange = OutOfRange.TRUNCATE
-    """What they do when their leaders lack the offset that they fetch."""
+    """Rule for a fetch offset that the leader does not have."""
     skips_later_epochs: bool = True
-    """Whether a follower leaves fetched batches of a leader epoch after its own (KAFKA-18723)."""
+    """True if a follower drops fetched batches of a leader epoch after its own (KAFKA-18723)."""
     gates_high_watermark: bool = True
     joins_at_epoch_start: bool = True
     checks_eligibility: bool = True
     in_sync_at_same_end: bool = True
     """See :class:`~sim.protocol.broker.replica.ReplicaConfig`."""
     applies_metadata_during_shutdown: bool = True
-    """Whether a broker that shuts down takes note of new metadata (KAFKA-13858, with KIP-841)."""
+    """True if a broker that shuts down applies new metadata (KAFKA-13858, with KIP-841)."""
     rack_aware_reads: bool = False
     """``replica.selector.class`` RackAwareReplicaSelector: consumers are sent to the replica in
     their rack (KIP-392)."""
     truncates_first: bool = True
-    """Whether a follower whose log diverges truncates before it adopts its leader's high watermark
+    """True if a follower whose log diverges truncates before it adopts its leader's high watermark
     (KAFKA-14704)."""
     unloads_at_once: bool = True
-    """Whether the group coordinator hears at once that a partition is led elsewhere
+    """True if the group coordinator learns at once that a partition has another leader
     (KAFKA-20634)."""
     reads_bound_once: bool = True
-    """Whether a read of committed data looks at the high watermark once (KAFKA-9807)."""
+    """True if a read of committed data reads the high watermark once (KAFKA-9807)."""
     gives_leader_hints: bool = True
-    """Whether errors that send clients away name the leader (KIP-951)."""
+    """True if errors that redirect clients name the leader (KIP-951)."""
     writes_isr: bool = False
-    """Whether ISRs are written to ZooKeeper by the broker itself (before KIP-497)."""
+    """True if the broker writes ISRs to ZooKeeper (before KIP-497)."""
     transaction: TransactionConfig = field(default_factory=TransactionConfig)
     alter_log_dirs_threads: int = 1
     """``num.replica.alter.log.dirs.threads``."""
     quota: ReplicationQuotaConfig = field(default_factory=ReplicationQuotaConfig)
     balances_leaders_every_us: Micros = NEVER
-    """How often groups look whether another should lead (Kafka's controller does that itself)."""
+    """Interval of the groups' leader balancing (in Kafka it is the controller's)."""

@@ -1,4 +1,4 @@
-"""The effects of a replica manager: those that every host performs, and its own."""
+"""Effects of a replica manager: those that every process performs, and its own."""
 
 from typing import TypeAlias
 
@@ -12,7 +12,7 @@ from sim.protocol.broker.replication.events import (
     HighWatermarkMoved,
     InternalAppended,
     InternalVerified,
-    IsrWritesWanted,
+    IsrWritesRequested,
     LeadershipApplied,
     ReplicaRemoved,
     StorageBroke,
@@ -27,13 +27,13 @@ ReplicaEffect: TypeAlias = (
     | fx.Reply
     | fx.SetTimer
     | fx.Flush
-    | fx.KeptWaiting
+    | fx.HandlerBlocked
     | fx.Close
     | Emit
     | Preempt
     | LeadershipApplied
     | HighWatermarkMoved
-    | IsrWritesWanted
+    | IsrWritesRequested
     | InternalAppended
     | InternalVerified
     | TransactionEnded
@@ -47,7 +47,7 @@ ReplicaEffect: TypeAlias = (
     | PersistRaftVotes
     | FlushRaftLog
 )
-"""What a replica manager asks of its host; the last two only if its partitions are Raft groups."""
+"""Union of the effects; the last two only if its partitions are Raft groups."""
 
 Effects: TypeAlias = list[ReplicaEffect]
-"""Where the effects of one decision go, in the order in which they are performed."""
+"""List that receives the effects of one decision, in order."""

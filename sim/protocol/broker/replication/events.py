@@ -1,4 +1,4 @@
-"""What happens to a replica manager, and the effects that are its own.
+"""Events of a replica manager, and its own effects.
 
 Source: ``kafka.server.ReplicaManager``.
 """
@@ -25,29 +25,29 @@ from sim.units import Bytes, Micros
 
 @dataclass(frozen=True, slots=True)
 class MetadataApplied:
-    """The broker's image has moved on.
+    """The broker's image has new metadata.
 
-    ``changed`` names the partitions that did, and ``reconfigured`` the topics whose settings did,
-    each in log order.
+    ``changed`` names the changed partitions, and ``reconfigured`` the topics whose settings
+    changed, each in log order.
     """
 
     image: MetadataImage
     changed: tuple[TopicPartition, ...]
     reconfigured: tuple[str, ...] = ()
     breaks_off: bool = False
-    """Whether roles change and coordinators are not told of it (KAFKA-9307)."""
+    """True if roles change and coordinators do not learn of it (KAFKA-9307)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerChanged:
-    """Where ISR changes go from now on; -1 if nobody knows."""
+    """The controller that receives ISR changes from now on; -1 if none is known."""
 
     controller: NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredWithEpoch:
-    """The broker epoch that goes into fetches and ISR changes."""
+    """Broker epoch of fetches and ISR changes."""
 
     broker_epoch: BrokerEpoch
 
@@ -63,10 +63,7 @@ class VerifyInternal:
 
 @dataclass(frozen=True, slots=True)
 class AppendInternal:
-    """A coordinator writes; answered by ``InternalAppended``, as ``AppendRecords`` says.
-
-    ``guard`` is what the verification gave of the transaction to which the batch belongs.
-    """
+    """A coordinator's append; ``guard``: of the batch's transaction. See ``AppendRecords``."""
 
     token: int
     partition: TopicPartition
@@ -77,7 +74,7 @@ class AppendInternal:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopping:
+class ShutdownBegun:
     """Controlled shutdown began: partitions without a leader are no longer fetched."""
 
 
@@ -90,7 +87,7 @@ class DirectoryFailed:
 
 @dataclass(frozen=True, slots=True)
 class LogStartMoved:
-    """Event: the storage engine has let segments go, and the log begins later than before."""
+    """Event: retention has deleted segments, and the log start has moved."""
 
     partition: TopicPartition
     before: Offset
@@ -101,14 +98,14 @@ class LogStartMoved:
 
 @dataclass(frozen=True, slots=True)
 class FetchingStopped:
-    """Event: the controller wants these partitions not to be followed any more (StopReplica)."""
+    """Event: these partitions are no longer to be followed (StopReplica)."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AlterLogDirsTurn:
-    """Event: a thread that copies replicas between log directories goes on."""
+    """Event: turn of a thread that copies replicas between log directories."""
 
     thread: int
 
@@ -116,7 +113,7 @@ class AlterLogDirsTurn:
 BrokerNews = (
     ControllerChanged
     | RegisteredWithEpoch
-    | Stopping
+    | ShutdownBegun
     | DirectoryFailed
     | LogStartMoved
     | FetchingStopped
@@ -136,23 +133,23 @@ ReplicaManagerEvent = (
     | Resumed
     | BrokerNews
 )
-"""What can happen to a replica manager."""
+"""Events of a replica manager."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeadershipApplied:
-    """Effect: this broker began or ceased to lead a partition (coordinators want to know)."""
+    """Effect: this broker became or ceased to be leader of a partition, for coordinators."""
 
     partition: TopicPartition
     is_leader: bool
     leader_epoch: int
     takes_over: bool = False
-    """Whether it did not lead before."""
+    """True if it did not lead before."""
 
 
 @dataclass(frozen=True, slots=True)
 class HighWatermarkMoved:
-    """Effect: more of a led partition is committed, and somebody asked to be told.
+    """Effect: the high watermark of a watched partition has advanced.
 
     Also an event of the broker's share partitions.
     """
@@ -161,8 +158,8 @@ class HighWatermarkMoved:
 
 
 @dataclass(frozen=True, slots=True)
-class IsrWritesWanted:
-    """Effect: this broker's own session with ZooKeeper shall write these ISRs (before 2.7).
+class IsrWritesRequested:
+    """Effect: these ISRs are to be written over this broker's session with ZooKeeper (before 2.7).
 
     Answered by a ``ResponseReceived`` with the correlation, as if the controller had answered.
     """
@@ -192,7 +189,7 @@ class InternalVerified:
 
 @dataclass(frozen=True, slots=True)
 class StorageBroke:
-    """Effect: a log directory failed under this partition; the broker decides what that means."""
+    """Effect: a log directory failed under this partition."""
 
     partition: TopicPartition
     reason: str
@@ -200,34 +197,34 @@ class StorageBroke:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRemoved:
-    """Effect: the broker holds the partition no more; its log is to be deleted."""
+    """Effect: the broker no longer hosts the partition; its log is to be deleted."""
 
     partition: TopicPartition
 
 
 class CopyTurn(NamedTuple):
-    """Effect: a thread has done something; give it :class:`AlterLogDirsTurn` when it is paid."""
+    """Effect: costs of a thread's turn; :class:`AlterLogDirsTurn` follows when they are paid."""
 
     thread: int
     partition: TopicPartition | None
-    """What was read, or is to be flushed; ``None``: nothing."""
+    """Partition that was read, or is to be flushed; ``None``: none."""
     size_bytes: Bytes
-    """How much was read."""
+    """Bytes that were read."""
     pause_us: Micros
-    """How long the thread rests first."""
+    """Pause of the thread before."""
     flush: bool
-    """Whether the future log is to be made durable first."""
+    """True if the future log is to be made durable first."""
 
 
 class FutureBroke(NamedTuple):
-    """Effect: the disk under a future log has refused."""
+    """Effect: the disk under a future log has failed."""
 
     partition: TopicPartition
     reason: str
 
 
 class FormerBroke(NamedTuple):
-    """Effect: the disk under a log that was moved away has refused."""
+    """Effect: the disk under a replaced log has failed."""
 
     directory: int
     """Number of the log directory."""

@@ -27,24 +27,24 @@ class FetcherConfig:
 
 @dataclass(slots=True)
 class FetchState:
-    """Where a follower's fetch of one partition stands."""
+    """State of a follower's fetch of one partition."""
 
     offset: Offset
     leader_epoch: LeaderEpoch
     last_epoch: LeaderEpoch
     log_start: Offset = 0
-    """Where this follower's log starts; told to the leader."""
-    asked: bool = False
-    """Whether a request has listed it; an answer to an earlier request is not for this state."""
+    """This follower's log start, which its fetches carry."""
+    requested: bool = False
+    """True if a request has listed it; a response to an earlier request does not count."""
     truncating: bool = False
-    """Whether the leader is asked first where an epoch ends (before KIP-320)."""
+    """True if an epoch end must be looked up first (before KIP-320)."""
     lag: Offset = -1
-    """Offsets up to the leader's high watermark when it last answered; -1 if not known, and where
+    """Offsets up to the leader's high watermark in its last response; -1 if unknown, and where
     replication is not throttled."""
 
 
 class Fetcher:
-    """One fetcher thread: what it fetches from one leader, and its session there."""
+    """One fetcher thread: its partitions of one leader, and its session there."""
 
     __slots__ = (
         "_changed",
@@ -70,7 +70,7 @@ class Fetcher:
         self.config = config
         self.partitions: dict[TopicPartition, FetchState] = {}
         self.correlation = -1
-        """Of the fetch in flight; -1 if none is."""
+        """Correlation id of the fetch in flight; -1 without one."""
         self.session_id = 0
         self.session_epoch = 0
         self._changed: dict[TopicPartition, None] = {}
@@ -84,7 +84,7 @@ class Fetcher:
         return f"fetcher-{self.fetcher_id}"
 
     def add(self, partition: TopicPartition, state: FetchState) -> None:
-        """Begin to fetch a partition, or begin anew."""
+        """Begins to fetch a partition, or begins again."""
         self.partitions[partition] = state
         self._changed[partition] = None
         self._delayed.pop(partition, None)
@@ -92,14 +92,14 @@ class Fetcher:
         self._forgotten.pop(partition, None)
 
     def remove(self, partition: TopicPartition) -> None:
-        """Stop fetching a partition."""
+        """Stops fetching a partition."""
         if self.partitions.pop(partition, None) is not None:
             self._changed.pop(partition, None)
             self._delayed.pop(partition, None)
             self._forgotten[partition] = None
 
     def starts_at(self, partition: TopicPartition, log_start: Offset) -> None:
-        """The follower's log starts elsewhere: the next fetch tells the leader."""
+        """The follower's log start has moved: the next fetch carries it."""
         self.partitions[partition].log_start = log_start
         if partition not in self._delayed:
             self._changed[partition] = None
@@ -113,16 +113,16 @@ class Fetcher:
         self._delayed.pop(partition, None)
 
     def delay(self, partition: TopicPartition, until: Micros) -> None:
-        """Leave a partition out until the instant; it leaves the session meanwhile."""
+        """Delays a partition until the instant; it leaves the session meanwhile."""
         self._delayed[partition] = until
         self._held.pop(partition, None)
         self._changed.pop(partition, None)
         self._forgotten[partition] = None
 
     def hold(self, partition: TopicPartition, now: Micros) -> None:
-        """Leave a partition out because of a throttle, unless it is delayed anyway.
+        """Leaves a throttled partition out, unless it is delayed anyway.
 
-        It is looked at again with the next fetch of others, at the latest after the back-off.
+        It is checked again with the next fetch of others, at the latest after the back-off.
         """
         until = self._delayed.get(partition)
         if until is None:
@@ -132,34 +132,34 @@ class Fetcher:
             self._delayed[partition] = now + self.config.backoff_us
 
     def held(self) -> list[TopicPartition]:
-        """What a throttle has left out, and nothing else has touched since."""
+        """Partitions that a throttle has left out, still unchanged."""
         return [p for p in self._held if p in self._delayed]
 
     def release(self, partition: TopicPartition) -> None:
-        """What was held may be fetched again."""
+        """A throttled partition may be fetched again."""
         self._held.pop(partition, None)
         self._delayed[partition] = 0
 
     def reopen(self) -> None:
-        """The session is gone: the next fetch opens another and lists everything."""
+        """The session is closed: the next fetch opens another and lists everything."""
         self.session_epoch = 0
         self._forgotten.clear()
         self._changed = {p: None for p in self.partitions if p not in self._delayed}
 
     def wake_up_at(self) -> Micros:
-        """When the next delayed partition may be fetched again; NEVER if none is delayed."""
+        """Time at which the next delayed partition may be fetched again; NEVER without any."""
         return min(self._delayed.values(), default=NEVER)
 
     def next_request(self, replica: NodeId, epoch: BrokerEpoch, now: Micros) -> FetchRequest | None:
-        """The next fetch; ``None`` if no partition may be fetched now."""
+        """Next fetch; ``None`` if no partition may be fetched now."""
         if self._delayed:
             self._wake(now)
         if len(self._delayed) == len(self.partitions):
             return None
-        listed = tuple([self._ask(p, self.partitions[p]) for p in self._changed])
+        listed = tuple([self._fetch_item(p, self.partitions[p]) for p in self._changed])
         forgotten: tuple[TopicPartition, ...] = ()
         if self._forgotten and self.session_epoch > 0:
-            # What was left out and came back before any request said so is not forgotten.
+            # Partitions left out and back before any request are not forgotten topics.
             forgotten = tuple([p for p in self._forgotten if p not in self._changed])
         self._changed.clear()
         self._forgotten.clear()
@@ -188,8 +188,8 @@ class Fetcher:
         self.session_id = session_id
         self.session_epoch += 1
 
-    def _ask(self, partition: TopicPartition, state: FetchState) -> FetchPartition:
-        state.asked = True
+    def _fetch_item(self, partition: TopicPartition, state: FetchState) -> FetchPartition:
+        state.requested = True
         return FetchPartition(
             partition,
             state.offset,
@@ -201,7 +201,7 @@ class Fetcher:
 
 
 def fetcher_id_of(partition: TopicPartition, count: int) -> int:
-    """Which of so many threads has a partition.
+    """Number of the partition's fetcher, of so many.
 
     Source: ``AbstractFetcherManager.getFetcherId``, ``Utils.abs``.
     """

@@ -1,4 +1,4 @@
-"""The fetchers of a broker, and which of them has a partition.
+"""Fetchers of a broker, and their partitions.
 
 Source: ``AbstractFetcherManager``, ``ReplicaFetcherManager``.
 """
@@ -10,7 +10,7 @@ from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.fetcher import Fetcher, FetchState, fetcher_id_of
 from sim.protocol.broker.replication.hosted import HostedPartitions
-from sim.protocol.broker.replication.rows import note_log_start
+from sim.protocol.broker.replication.trace_rows import note_log_start
 
 
 class Fetchers:
@@ -23,14 +23,14 @@ class Fetchers:
         self._by_leader: dict[tuple[NodeId, int], Fetcher] = {}
         self._of: dict[TopicPartition, Fetcher] = {}
         self._failed: dict[TopicPartition, None] = {}
-        """Partitions whose log could not be cut: Kafka's ``failedPartitions`` (KIP-461)."""
+        """Partitions whose log could not be truncated: Kafka's ``failedPartitions`` (KIP-461)."""
 
     def has(self, partition: TopicPartition) -> bool:
-        """Whether a fetcher has the partition, or it is marked as failed in this leader epoch."""
+        """True if a fetcher has the partition, or it is marked as failed in this leader epoch."""
         return partition in self._of or partition in self._failed
 
     def get(self, leader: NodeId, fetcher_id: int) -> Fetcher | None:
-        """The fetcher of that number for that leader, if there is one."""
+        """Fetcher of that number for that leader, if there is one."""
         return self._by_leader.get((leader, fetcher_id))
 
     def all(self) -> Iterable[Fetcher]:
@@ -38,7 +38,7 @@ class Fetchers:
         return self._by_leader.values()
 
     def assigned(self, replica: Replica) -> Fetcher:
-        """The fetcher that a partition belongs to, by its leader and its name."""
+        """Fetcher of a partition, by its leader and its name."""
         fetcher_id = fetcher_id_of(replica.partition, self._config.fetchers_per_leader)
         key = (replica.leader, fetcher_id)
         fetcher = self._by_leader.get(key)
@@ -49,28 +49,28 @@ class Fetchers:
         return fetcher
 
     def add(self, fetcher: Fetcher, partition: TopicPartition, state: FetchState) -> None:
-        """Begin to fetch a partition."""
+        """Begins to fetch a partition."""
         fetcher.add(partition, state)
         self._of[partition] = fetcher
 
     def stop(self, partition: TopicPartition) -> None:
-        """Stop fetching a partition; one that has failed is as any other from now on."""
+        """Stops fetching a partition; a failed one is no longer marked."""
         self._failed.pop(partition, None)
         if (fetcher := self._of.pop(partition, None)) is not None:
             fetcher.remove(partition)
 
     def fail(self, partition: TopicPartition) -> None:
-        """Stop fetching a partition until its next leader epoch."""
+        """Stops fetching a partition until its next leader epoch."""
         self.stop(partition)
         self._failed[partition] = None
 
     def take_idle(self) -> list[Fetcher]:
-        """Fetchers that have no partition left, which are no longer among these."""
+        """Removes and returns fetchers without partitions."""
         idle = [key for key, fetcher in self._by_leader.items() if not fetcher.partitions]
         return [self._by_leader.pop(key) for key in idle]
 
     def note_start(self, replica: Replica, before: Offset, reason: str, out: Effects) -> None:
-        """A log may start elsewhere now: all of it was dropped, or another one took its place."""
+        """A log start may have moved: the log was dropped, or replaced."""
         after = replica.log.log_start_offset
         if after != before:
             partition = replica.partition
@@ -78,7 +78,7 @@ class Fetchers:
             self.starts_at(partition, after)
 
     def starts_at(self, partition: TopicPartition, log_start: Offset) -> None:
-        """A follower's log starts elsewhere: its leader learns it with the next fetch."""
+        """A follower's log start has moved: its leader learns it with the next fetch."""
         fetcher = self._of.get(partition)
         if fetcher is not None:
             fetcher.starts_at(partition, log_start)

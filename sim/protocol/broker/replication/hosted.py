@@ -1,6 +1,6 @@
-"""The partitions that a broker hosts, and what it knows of itself and of the cluster.
+"""Partitions that a broker hosts, and its own state: controller, image, broker epoch.
 
-It knows none of the parts that work on them.
+It does not know the parts that work on them.
 
 Source: ``kafka.server.ReplicaManager``: ``allPartitions``, ``HostedPartition``,
 ``getPartitionOrError``.
@@ -22,17 +22,17 @@ class HostedPartitions:
         self.broker_epoch: BrokerEpoch = -1
         self.config = config
         self.controller: NodeId = NO_LEADER
-        """Where requests to the controller go; ``NO_LEADER`` while it is not known."""
+        """Receiver of requests to the controller; ``NO_LEADER`` while it is unknown."""
         self.image = MetadataImage()
         self.replicas: dict[TopicPartition, Replica] = {}
         self.offline: dict[TopicPartition, None] = {}
         """Replicas in log directories that have failed, oldest first; never to be opened again."""
         self.stopping = False
-        """Whether controlled shutdown has begun."""
+        """True if controlled shutdown has begun."""
         self._correlations = 0
 
     def next_correlation(self) -> int:
-        """A number for the next request to another node."""
+        """Correlation id of the next request to another node."""
         self._correlations += 1
         return self._correlations
 
@@ -48,12 +48,12 @@ class HostedPartitions:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def is_current(self, broker: NodeId, epoch: BrokerEpoch) -> bool:
-        """Whether a follower's broker epoch is not older than the image's (KIP-903)."""
+        """True if a follower's broker epoch is not older than the image's (KIP-903)."""
         registration = self.image.brokers.get(broker)
         return registration is None or epoch == -1 or epoch >= registration.epoch
 
     def hint(self, partition: TopicPartition, error: ErrorCode) -> LeaderHint | None:
-        """The leader as this broker's image has it, for errors that send clients away (KIP-951)."""
+        """The leader in this broker's image, for errors that redirect clients (KIP-951)."""
         if error not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             return None
         state = self.image.partitions.get(partition)

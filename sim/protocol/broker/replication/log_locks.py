@@ -1,8 +1,8 @@
-"""The locks of a broker's logs, as far as they are held for longer than an instant.
+"""Locks of a broker's logs, as far as they are held for longer than an instant.
 
-An append that ``flush.messages`` asks to flush keeps its log's lock until the fsync is done. All
-others that want the lock meanwhile wait, in the order of coming: the next append, a follower's
-fetch that moves the high watermark or the ISR, the look for lagging followers. Reads need no lock.
+An append that ``flush.messages`` flushes keeps its log's lock until the fsync is done. Others that
+need the lock meanwhile wait, in order of arrival: the next append, a follower's fetch that advances
+the high watermark or the ISR, the check for lagging followers. Reads need no lock.
 
 Source: ``UnifiedLog.append``, which flushes inside ``lock.synchronized``, as
 ``maybeIncrementHighWatermark`` does its work; ``Partition.leaderIsrUpdateLock``, which an append
@@ -23,13 +23,13 @@ class Released(NamedTuple):
 
     partition: TopicPartition
     rest: Rest[ReplicaEffect]
-    """What its holder does afterwards."""
+    """Continuation of its holder."""
     waiting: deque[Rest[ReplicaEffect]]
-    """Steps of those that waited for it, oldest first."""
+    """Steps that waited for it, oldest first."""
 
 
 class LogLocks:
-    """Who holds the lock of a log while it is flushed, and who waits for it."""
+    """Locks of logs that are being flushed, and steps that wait for them."""
 
     def __init__(self) -> None:
         self._waiting: dict[TopicPartition, deque[Rest[ReplicaEffect]]] = {}
@@ -37,12 +37,12 @@ class LogLocks:
         self._tokens = 0
 
     def is_held(self, partition: TopicPartition) -> bool:
-        """Whether a flush holds the log's lock now."""
+        """True if a flush holds the log's lock now."""
         # Almost always no log is flushed: an empty dict needs no hash of the partition.
         return bool(self._waiting) and partition in self._waiting
 
     def wait(self, partition: TopicPartition, rest: Rest[ReplicaEffect]) -> None:
-        """Do the rest of a step once it is its turn; the lock must be held by another."""
+        """Does the rest of a step once the lock is free; another must hold it now."""
         self._waiting[partition].append(rest)
 
     def flush(
@@ -53,13 +53,13 @@ class LogLocks:
         *,
         by_handler: bool,
     ) -> None:
-        """Flush a log and hold its lock until that is done; then do the rest of the step.
+        """Flushes a log and holds its lock until that is done; then does the rest of the step.
 
         Args:
-            partition: Which log; nobody may hold its lock.
-            rest: What its holder does afterwards.
-            out: Where effects go.
-            by_handler: Whether a request handler is kept occupied by it.
+            partition: The log, whose lock must be free.
+            rest: Continuation of the holder.
+            out: Receives effects.
+            by_handler: True if it blocks a request handler.
         """
         assert partition not in self._waiting, f"{partition} is flushed already"
         self._tokens += 1
@@ -68,15 +68,15 @@ class LogLocks:
         out.append(fx.Flush(partition, self._tokens, by_handler))
 
     def release(self, token: int) -> Released:
-        """Free the lock of a flush that is done: its holder's turn first, then those that waited.
+        """Frees the lock of a completed flush: its holder first, then those that waited.
 
-        Before each of those that waited, :meth:`pass_on` says whether it is their turn.
+        Before each of those that waited, :meth:`pass_on` returns true if the lock is still free.
         """
         partition, rest = self._flushing.pop(token)
         return Released(partition, rest, self._waiting.pop(partition))
 
     def pass_on(self, released: Released) -> bool:
-        """Whether a flush has taken the lock since: all that still wait, wait for its end."""
+        """True if a flush has taken the lock since: all others wait for its end."""
         taken = self._waiting.get(released.partition)
         if taken is None:
             return False

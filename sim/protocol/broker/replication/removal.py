@@ -1,4 +1,4 @@
-"""Replicas that a broker stops: it holds them no more, or their log directory has failed.
+"""Removal of replicas: the broker no longer hosts them, or their log directory has failed.
 
 Source: ``ReplicaManager.applyDelta`` (its deletions), ``stopPartitions``, ``handleLogDirFailure``.
 """
@@ -6,7 +6,7 @@ Source: ``ReplicaManager.applyDelta`` (its deletions), ``stopPartitions``, ``han
 from sim.ids import TopicPartition
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.directories.alter_log_dirs import AlterLogDirs
-from sim.protocol.broker.replication.directories.placement import ReplicaDirectories
+from sim.protocol.broker.replication.directories.replica_directories import ReplicaDirectories
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.events import LeadershipApplied, ReplicaRemoved
 from sim.protocol.broker.replication.fetchers import Fetchers
@@ -14,22 +14,22 @@ from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
 from sim.protocol.broker.replication.leader.delayed_produces import DelayedProduces
 from sim.protocol.broker.replication.leader.high_watermarks import HighWatermarks
-from sim.protocol.broker.replication.rows import note_leadership
+from sim.protocol.broker.replication.trace_rows import note_leadership
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from sim.units import Micros
 
 
-class Removal:
-    """How one broker stops replicas.
+class ReplicaRemoval:
+    """Removes replicas of one broker.
 
     Args:
         hosted: The broker's partitions.
-        fetchers: Those that fetch them.
-        fetches: Requests that wait for them.
-        produces: The same.
+        fetchers: Their fetchers.
+        fetches: Parked fetches.
+        produces: Delayed produce requests.
         watermarks: Their checkpoint.
-        directories: Where they lie.
-        moves: Where they are on their way to.
+        directories: Their log directories.
+        moves: Their moves between directories.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class Removal:
         now: Micros,
         out: Effects,
     ) -> None:
-        """Stop every replica among the changed that the image no longer gives to this broker.
+        """Removes every replica among the changed that the image no longer assigns to this broker.
 
-        A topic that was deleted and made anew has another id: the old replica goes, too.
+        A topic that was deleted and created again has another id: the old replica is removed, too.
         """
         hosted = self._hosted
         for partition in changed:
@@ -82,7 +82,7 @@ class Removal:
         out.append(ReplicaRemoved(partition))
 
     def take_offline(self, partition: TopicPartition, now: Micros, out: Effects) -> None:
-        """Stop a replica whose log directory has failed; who waits for it is told."""
+        """Takes a replica in a failed log directory offline; waiting requests fail."""
         hosted = self._hosted
         hosted.offline[partition] = None
         self._directories.drop(partition)

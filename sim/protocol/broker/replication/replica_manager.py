@@ -1,7 +1,7 @@
-"""A broker's data plane: all its replicas, and every request that touches them.
+"""A broker's replica manager: all its replicas, and every request that concerns them.
 
-One machine. Its parts are made here, each from those below it, and know nothing of this class,
-which gives every event to the part that it is for.
+One machine. It creates its parts, each from those below it; they do not know this class, which
+passes every event to its part.
 
 Source: ``kafka.server.ReplicaManager``.
 """
@@ -18,7 +18,7 @@ from sim.protocol.broker.replication.config import ReplicaManagerConfig
 from sim.protocol.broker.replication.directories.alter_log_dirs import AlterLogDirs
 from sim.protocol.broker.replication.directories.assignments import TIMER as ASSIGNMENTS_TIMER
 from sim.protocol.broker.replication.directories.assignments import Placement
-from sim.protocol.broker.replication.directories.placement import ReplicaDirectories
+from sim.protocol.broker.replication.directories.replica_directories import ReplicaDirectories
 from sim.protocol.broker.replication.effects import Effects, ReplicaEffect
 from sim.protocol.broker.replication.events import (
     AlterLogDirsTurn,
@@ -32,7 +32,7 @@ from sim.protocol.broker.replication.events import (
     MetadataApplied,
     RegisteredWithEpoch,
     ReplicaManagerEvent,
-    Stopping,
+    ShutdownBegun,
     StorageBroke,
     VerifyInternal,
 )
@@ -57,8 +57,8 @@ from sim.protocol.broker.replication.leader.produce import ProducePath
 from sim.protocol.broker.replication.leader.transactions import TIMER as VERIFICATION_TIMER
 from sim.protocol.broker.replication.leader.transactions import TransactionPath
 from sim.protocol.broker.replication.log_locks import LogLocks
-from sim.protocol.broker.replication.removal import Removal
-from sim.protocol.broker.replication.rows import note_leadership
+from sim.protocol.broker.replication.removal import ReplicaRemoval
+from sim.protocol.broker.replication.trace_rows import note_leadership
 from sim.protocol.broker.replication_quotas import quotas_of
 from sim.protocol.events import (
     Flushed,
@@ -98,9 +98,9 @@ class ReplicaManager:
         config: Settings.
         open_log: Opens the log of a partition with its topic id and topic settings.
         high_watermarks: Checkpointed high watermarks, as read at the start.
-        placement: The log directories; ``None``: a single one, which nobody asks about.
+        placement: The log directories; ``None``: a single one.
         log_dirs: The same, to move replicas between them; ``None``: they stay where they are.
-        client_quotas: What consumers may fetch; ``None``: no quota is ever asked.
+        client_quotas: Consumers' quotas; ``None``: none.
         hosted: Its partitions; ``None``: none yet.
     """
 
@@ -147,7 +147,7 @@ class ReplicaManager:
         self.follower = FollowerPath(
             hosted, locks, threads, fetchers, self.adopted, self.cuts, self.follower_quota
         )
-        self.removal = Removal(
+        self.removal = ReplicaRemoval(
             hosted, fetchers, fetches, produces, watermarks, self.directories, moves
         )
 
@@ -161,18 +161,18 @@ class ReplicaManager:
         """The metadata that it has applied."""
         return self.hosted.image
 
-    # -- what the broker asks ----------------------------------------------------------------------
+    # -- views -------------------------------------------------------------------------------------
 
     def high_watermarks(self) -> dict[TopicPartition, Offset]:
-        """What the high-watermark checkpoint should say."""
+        """High watermarks for the checkpoint."""
         return self.watermarks.to_checkpoint()
 
     def note_high_watermark(self, partition: TopicPartition, offset: Offset) -> None:
-        """What the checkpoint says of the log that the partition has now."""
+        """Sets the checkpointed value of the log that the partition has now."""
         self.watermarks.note(partition, offset)
 
     def forget_high_watermark(self, partition: TopicPartition) -> None:
-        """What the checkpoint said of the partition at the start does not count any more."""
+        """Drops the value that the checkpoint had at the start."""
         self.watermarks.forget(partition)
 
     def led(self, partition: TopicPartition) -> Replica | ErrorCode:
@@ -180,17 +180,17 @@ class ReplicaManager:
         return self.hosted.led(partition)
 
     def hint(self, partition: TopicPartition, error: ErrorCode) -> LeaderHint | None:
-        """Who leads the partition instead, for errors that send clients away."""
+        """The partition's leader, for errors that redirect clients."""
         return self.hosted.hint(partition, error)
 
     def watch(self, partition: TopicPartition) -> None:
-        """Report from now on when the partition's high watermark moves."""
+        """Reports from now on when the partition's high watermark advances."""
         self.watermarks.watch(partition)
 
     # -- events ------------------------------------------------------------------------------------
 
     def handle(self, event: ReplicaManagerEvent, now: Micros) -> Effects:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         out: Effects = []
         match event:
             case RequestReceived():
@@ -223,15 +223,15 @@ class ReplicaManager:
         return out
 
     def _note(self, event: BrokerNews, now: Micros, out: Effects) -> None:
-        """News of the broker itself, which come seldom."""
+        """Notes seldom changes of the broker: controller, epoch, directories."""
         match event:
             case ControllerChanged():
                 self.hosted.controller = event.controller
                 self.isr.send(now, out)
-                self.directories.tell(now, out)
+                self.directories.send(now, out)
             case RegisteredWithEpoch():
                 self.hosted.broker_epoch = event.broker_epoch
-            case Stopping():
+            case ShutdownBegun():
                 self.hosted.stopping = True
             case LogStartMoved():
                 self.log_starts.moved(event, out)
@@ -242,14 +242,14 @@ class ReplicaManager:
                 for partition in event.partitions:
                     self.removal.take_offline(partition, now, out)
                 self.moves.directory_failed(event.partitions, out)
-                self.directories.tell(now, out)
+                self.directories.send(now, out)
                 self.follower.send_all(now, out)
 
     def start(self, now: Micros) -> Effects:
-        """What to do at the start: the first look for lagging followers."""
+        """Effects of the start: the first check for lagging followers."""
         return [fx.SetTimer("isr-shrink", now + self.config.lag_time_max_us // 2)]
 
-    # -- requests and answers ---------------------------------------------------------------------
+    # -- requests and responses --------------------------------------------------------------------
 
     def _request(self, event: RequestReceived, now: Micros, out: Effects) -> None:
         request = event.request
@@ -281,7 +281,7 @@ class ReplicaManager:
         elif isinstance(response, AssignReplicasToDirsResponse):
             for noted in self.directories.answered(event.correlation, response, now):
                 self.moves.accepted(noted.partition, noted.directory)
-            self.directories.tell(now, out)
+            self.directories.send(now, out)
         elif isinstance(response, FetchResponse):
             self.follower.answered(event.sender, event.correlation, response, now, out)
         elif isinstance(response, ListOffsetsResponse):
@@ -311,7 +311,7 @@ class ReplicaManager:
         elif name == "isr-retry":
             self.isr.send(now, out)
         elif name == ASSIGNMENTS_TIMER:
-            self.directories.tell(now, out)
+            self.directories.send(now, out)
         elif name == DELETIONS_TIMER:
             self.log_starts.expire(now, out)
         elif name == VERIFICATION_TIMER:
@@ -348,14 +348,14 @@ class ReplicaManager:
         self.follower.shut_down_idle(out)
         self.follower.send_all(now, out)
         self.isr.send(now, out)
-        self.directories.tell(now, out)
+        self.directories.send(now, out)
         if event.breaks_off:
             out[:] = [effect for effect in out if not isinstance(effect, LeadershipApplied)]
 
     def _reconfigure(self, topic: str, now: Micros, out: Effects) -> None:
-        """New settings of a topic reach its replicas and their logs.
+        """Applies a topic's new settings to its replicas and their logs.
 
-        Source: ``TopicConfigHandler.updateLogConfig``; ``Partition`` reads the minimum ISR anew.
+        Source: ``TopicConfigHandler.updateLogConfig``; ``Partition`` reads the minimum ISR again.
         """
         for partition, replica in self.replicas.items():
             if partition.topic == topic:
@@ -391,7 +391,7 @@ class ReplicaManager:
         now: Micros,
         out: Effects,
     ) -> None:
-        """Take up a role; a disk that refuses meanwhile concerns this partition alone."""
+        """Takes a role; a disk failure meanwhile concerns this partition alone."""
         try:
             role(partition, state, now, out)
         except StorageFailed as failure:

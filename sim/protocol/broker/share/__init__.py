@@ -1,1 +1,1 @@
-"""share."""
+"""Share partitions at their leaders (KIP-932)."""

@@ -19,4 +19,4 @@ class ShareConfig:
     request_timeout_us: Micros = 30 * SECOND
     """``request.timeout.ms`` of brokers."""
     from_earliest: tuple[str, ...] = ()
-    """Groups whose ``share.auto.offset.reset`` is earliest; of others it is latest."""
+    """Groups with ``share.auto.offset.reset`` earliest; for others it is latest."""

@@ -1,4 +1,4 @@
-"""The effects of a broker's share partitions: requests, answers, timers, rows and sessions."""
+"""Effects of a broker's share partitions: requests, responses, timers, rows and sessions."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -19,7 +19,7 @@ class ShareSessionOpened:
 ShareEffect: TypeAlias = (
     fx.Send | fx.Reply | fx.SetTimer | fx.CancelTimer | Emit | ShareSessionOpened
 )
-"""What the share partitions of a broker ask of it."""
+"""Union of the effects."""
 
 Effects: TypeAlias = list[ShareEffect]
-"""Where the effects of one decision go, in the order in which they are performed."""
+"""List that receives the effects of one decision, in order."""

@@ -1,4 +1,4 @@
-"""A share partition as its leader holds it: the leadership, its state, and what is told of it."""
+"""A share partition under one leadership: its state and its trace rows."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ class LedShare:
     """One share partition under one leadership; ``share`` is ``None`` while its state is read."""
 
     __slots__ = (
-        "_told_start",
+        "_traced_start",
         "epoch",
         "error",
         "key",
@@ -38,37 +38,39 @@ class LedShare:
         self.state_epoch = 0
         self.share: SharePartition | None = None
         self.error = ErrorCode.NONE
-        """Why its state could not be read; told once."""
+        """Error of reading its state; reported once."""
         self.timer = f"share-lock/{key.group}/{place}"
-        """Name of the timer that ends locks."""
-        self._told_start: Offset = -1
+        """Timer of acquisition locks."""
+        self._traced_start: Offset = -1
 
     def begin(self, state_epoch: int, start: Offset, batches: tuple[StateBatch, ...]) -> None:
-        """Its state is read."""
+        """Begins with the state that was read."""
         self.state_epoch = state_epoch
         self.share = SharePartition(self.limits, start, batches)
 
     def write_request(self, states: tuple[StateBatch, ...]) -> WriteShareGroupStateRequest:
-        """What the share coordinator is to write."""
+        """Request that writes its state to the share coordinator."""
         assert self.share is not None, "it is loaded"
         start = self.share.start_offset
         return WriteShareGroupStateRequest(self.key, self.state_epoch, self.epoch, start, states)
 
-    def tell(self, broker: NodeId, names: Mapping[str, str], now: Micros, out: Effects) -> None:
-        """Say what has changed in the trace, and watch the locks. ``names`` are the members'."""
+    def write_rows(
+        self, broker: NodeId, names: Mapping[str, str], now: Micros, out: Effects
+    ) -> None:
+        """Writes changes to the trace, and sets the timer of locks. ``names`` are the members'."""
         share = self.share
         assert share is not None, "it is loaded"
-        self.tell_states(broker, names, out)
-        if share.start_offset != self._told_start:
-            self.tell_start(broker, "moved", out)
+        self.write_state_rows(broker, names, out)
+        if share.start_offset != self._traced_start:
+            self.write_start_row(broker, "moved", out)
         deadline = share.next_deadline()
         if deadline < NEVER:
             out.append(fx.SetTimer(self.timer, max(deadline, now)))
         else:
             out.append(fx.CancelTimer(self.timer))
 
-    def tell_states(self, broker: NodeId, names: Mapping[str, str], out: Effects) -> None:
-        """Say in the trace which records have come into another state."""
+    def write_state_rows(self, broker: NodeId, names: Mapping[str, str], out: Effects) -> None:
+        """Writes records' state changes to the trace."""
         share = self.share
         assert share is not None, "it is loaded"
         place = self.place
@@ -90,11 +92,11 @@ class LedShare:
             )
         share.changes.clear()
 
-    def tell_start(self, broker: NodeId, reason: str, out: Effects) -> None:
-        """Say in the trace where it begins and ends."""
+    def write_start_row(self, broker: NodeId, reason: str, out: Effects) -> None:
+        """Writes start and end offset to the trace."""
         share = self.share
         assert share is not None, "it is loaded"
-        self._told_start = share.start_offset
+        self._traced_start = share.start_offset
         out.append(
             SharePartitions.row(
                 broker,

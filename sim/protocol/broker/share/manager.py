@@ -1,9 +1,9 @@
-"""A broker's share partitions: fetches and acknowledgements of the members of share groups.
+"""A broker's share partitions: ShareFetch and ShareAcknowledge of share group members.
 
 The leader of a partition holds the states of its records for each group, which it reads from the
-share coordinator when it is first asked, and has written there whenever a member says something. A
-fetch waits for records; an answer waits for what its request has acknowledged. When a member's
-connection breaks, what it has is given back.
+share coordinator on first use, and has written there with every acknowledgement. A fetch waits for
+records; a response waits for the acknowledgements in its request. When a member's connection
+breaks, its acquired records are released.
 
 Left out: readers of committed data, ``fetch.min.bytes`` above 1, groups that are deleted.
 
@@ -49,15 +49,15 @@ from sim.protocol.ports import Batch
 from sim.units import KIB, NEVER, Bytes, Micros
 
 SHARE_REQUESTS = (ShareFetchRequest, ShareAcknowledgeRequest)
-"""What leaders of share partitions answer."""
+"""Requests that leaders of share partitions answer."""
 
 FETCH_TIMER = "share-fetch"
-"""Name of the timer that ends fetches."""
+"""Timer of fetches' deadlines."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShareConnectionClosed:
-    """Event: the connection is closed on which the member opened its share session."""
+    """Event: the connection of a member's share session is closed."""
 
     group: str
     member_id: str
@@ -72,31 +72,31 @@ ShareEvent = (
     | LeadershipApplied
     | ShareConnectionClosed
 )
-"""What can happen to the share partitions of a broker."""
+"""Events of a broker's share partitions."""
 
 
 class LedPartitions(Protocol):
-    """What a broker's data plane shows of the partitions that it leads."""
+    """Port to the partitions that a broker leads."""
 
     def led(self, partition: TopicPartition) -> Replica | ErrorCode:
         """The replica, if this broker leads the partition; else the error for a client."""
 
     def hint(self, partition: TopicPartition, error: ErrorCode) -> LeaderHint | None:
-        """Who leads the partition instead, for errors that send clients away."""
+        """The partition's leader, for errors that redirect clients."""
 
     def watch(self, partition: TopicPartition) -> None:
-        """Tell of it from now on when the high watermark moves."""
+        """Reports from now on when the high watermark advances."""
 
 
 @dataclass(slots=True, eq=False)
 class _Answer:
-    """An answer that waits for what its request has acknowledged."""
+    """A response that waits for the acknowledgements in its request."""
 
     token: int
     session: ShareSession
     open: int = 0
-    """Writes that are not answered."""
-    told: dict[TopicPartition, ErrorCode] = field(default_factory=dict)
+    """Open writes."""
+    errors: dict[TopicPartition, ErrorCode] = field(default_factory=dict)
     fetch: ShareFetchRequest | None = None
     """``None``: only acknowledgements."""
     deadline: Micros = NEVER
@@ -130,21 +130,21 @@ class SharePartitionManager:
         self._sessions = ShareSessions(config.sessions_max)
         self._shared: dict[tuple[str, TopicPartition], LedShare] = {}
         self._names: dict[str, str] = {}
-        """Printed names of members, by their ids."""
+        """Names of members, by their ids."""
         self._waiting: dict[_Answer, None] = {}
         self._ends_at: Micros = NEVER
-        """When the timer of the fetches fires."""
+        """Due time of the fetch timer."""
         self._dirty = False
-        """Whether something has changed that a waiting fetch may be answered by."""
+        """True if something has changed that may complete a waiting fetch."""
         self._out: Effects = []
 
     def handle(self, event: ShareEvent, now: Micros) -> Effects:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         match event:
             case RequestReceived():
                 self._request(event, now)
             case ResponseReceived() | RequestFailed():
-                self._persister.heard(event, now)
+                self._persister.handle(event, now)
             case TimerFired(name):
                 self._timer(name, now)
             case HighWatermarkMoved():
@@ -163,7 +163,7 @@ class SharePartitionManager:
         return out
 
     def share(self, group: str, partition: TopicPartition) -> SharePartition | None:
-        """A share partition as it stands; ``None`` if it is not loaded here. Not to be changed."""
+        """A share partition; ``None`` if it is not loaded here. Not to be changed."""
         shared = self._shared.get((group, partition))
         return None if shared is None else shared.share
 
@@ -187,29 +187,31 @@ class SharePartitionManager:
                 return
             answer = _Answer(token, session, is_fetched=True)
         self._waiting[answer] = None
-        for told in request.acknowledgements:
-            self._acknowledge(answer, told, now)
+        for acknowledged in request.acknowledgements:
+            self._acknowledge(answer, acknowledged, now)
         if request.session_epoch == FINAL_EPOCH:
             answer.is_fetched = True
             self._close(session, answer, now)
         self._dirty = True
 
-    def _acknowledge(self, answer: _Answer, told: PartitionAcknowledgements, now: Micros) -> None:
-        session, place = answer.session, told.partition
+    def _acknowledge(
+        self, answer: _Answer, acknowledged: PartitionAcknowledgements, now: Micros
+    ) -> None:
+        session, place = answer.session, acknowledged.partition
         shared = self._shared.get((session.group, place))
         if shared is None or shared.share is None:
             led = self._replicas.led(place)
             missing = led if isinstance(led, ErrorCode) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            answer.told[place] = missing
+            answer.errors[place] = missing
             return
-        error, token, states = shared.share.acknowledge(session.member_id, told.said)
-        answer.told[place] = error
+        error, token, states = shared.share.acknowledge(session.member_id, acknowledged.said)
+        answer.errors[place] = error
         if token:
             answer.open += 1
             self._write(shared, token, states, answer, now)
 
     def _close(self, session: ShareSession, answer: _Answer | None, now: Micros) -> None:
-        """The member is gone: what it has is given back."""
+        """The member has left: releases its acquired records."""
         self._sessions.close(session)
         for place in session.partitions:
             shared = self._shared.get((session.group, place))
@@ -220,13 +222,13 @@ class SharePartitionManager:
                 continue
             if answer is not None:
                 answer.open += 1
-                answer.told.setdefault(place, ErrorCode.NONE)
+                answer.errors.setdefault(place, ErrorCode.NONE)
             self._write(shared, token, states, answer, now)
 
     # -- fetches ----------------------------------------------------------------------------------
 
     def _serve(self, now: Micros) -> None:
-        """Give out what there is, and answer whoever waits for nothing more."""
+        """Serves waiting fetches, and answers those that are complete."""
         if self._dirty:
             self._dirty = False
             for answer in list(self._waiting):
@@ -244,22 +246,27 @@ class SharePartitionManager:
         self._ends_at = ends_at
 
     def _fetch(self, answer: _Answer, now: Micros) -> None:
-        """Look at every partition of the session once; an error is told at once."""
+        """Reads every partition of the session once; an error is answered at once."""
         request, session = answer.fetch, answer.session
         assert request is not None, "only fetches wait for records"
         places = session.rotated()
-        room = request.max_records
+        capacity = request.max_records
         for place in places:
-            result = self._read(session, place, request.max_bytes // len(places), room, now)
+            result = self._read(session, place, request.max_bytes // len(places), capacity, now)
             if result is not None:
                 answer.results.append(result)
                 answer.is_fetched = True
-                room -= sum(got.last - got.first + 1 for got in result.acquired)
+                capacity -= sum(got.last - got.first + 1 for got in result.acquired)
 
     def _read(
-        self, session: ShareSession, place: TopicPartition, max_bytes: Bytes, room: int, now: Micros
+        self,
+        session: ShareSession,
+        place: TopicPartition,
+        max_bytes: Bytes,
+        capacity: int,
+        now: Micros,
     ) -> ShareFetchResult | None:
-        """What the partition has for the member; ``None`` if it has nothing now."""
+        """Acquired records of the partition; ``None`` if it has none now."""
         replica = self._replicas.led(place)
         if isinstance(replica, ErrorCode):
             return ShareFetchResult(place, replica, hint=self._replicas.hint(place, replica))
@@ -268,23 +275,23 @@ class SharePartitionManager:
             del self._shared[session.group, place]
             return ShareFetchResult(place, shared.error)
         share = shared.share
-        if share is None or room <= 0:
+        if share is None or capacity <= 0:
             return None
         if replica.log.log_start_offset > share.start_offset:
             share.log_start_moved(replica.log.log_start_offset)
-            self._tell(shared, now)
+            self._write_rows(shared, now)
         offset = share.next_fetch_offset()
         if not share.can_acquire() or offset >= replica.high_watermark:
             return None
         try:
-            batches = _batches(replica, offset, room, max_bytes)
+            batches = _batches(replica, offset, capacity, max_bytes)
         except CorruptRecord:
             return ShareFetchResult(place, ErrorCode.CORRUPT_MESSAGE)
         ends = [(batch.base_offset, batch.last_offset) for batch in batches]
-        acquired = share.acquire(session.member_id, ends, room, now)
+        acquired = share.acquire(session.member_id, ends, capacity, now)
         if not acquired:
             return None
-        self._tell(shared, now)
+        self._write_rows(shared, now)
         first, last = acquired[0].first, acquired[-1].last
         sent = tuple(b for b in batches if b.last_offset >= first and b.base_offset <= last)
         watermark = replica.high_watermark
@@ -293,19 +300,19 @@ class SharePartitionManager:
         )
 
     def _response(self, answer: _Answer) -> Response:
-        told = answer.told
+        errors = answer.errors
         if answer.fetch is None:
-            return ShareAcknowledgeResponse(ErrorCode.NONE, tuple(told.items()))
+            return ShareAcknowledgeResponse(ErrorCode.NONE, tuple(errors.items()))
         results = []
         for result in answer.results:
-            error = told.pop(result.partition, ErrorCode.NONE)
+            error = errors.pop(result.partition, ErrorCode.NONE)
             if error is not ErrorCode.NONE:
                 result = ShareFetchResult(  # noqa: PLW2901 - the same with the error
                     result.partition, result.error, error, result.batches, result.acquired,
                     result.high_watermark, result.hint,
                 )  # fmt: skip
             results.append(result)
-        results += [ShareFetchResult(place, acknowledge_error=told[place]) for place in told]
+        results += [ShareFetchResult(place, acknowledge_error=errors[place]) for place in errors]
         return ShareFetchResponse(ErrorCode.NONE, tuple(results), self.config.limits.lock_us)
 
     # -- share partitions -------------------------------------------------------------------------
@@ -320,7 +327,7 @@ class SharePartitionManager:
             self._shared[group, place] = shared
             self._replicas.watch(place)
             request = ReadShareGroupStateRequest(key, replica.leader_epoch)
-            self._persister.ask(request, partial(self._loaded, shared), now)
+            self._persister.send(request, partial(self._loaded, shared), now)
         return shared
 
     def _loaded(
@@ -331,20 +338,20 @@ class SharePartitionManager:
             return
         replica = self._replicas.led(shared.place)
         if isinstance(replica, ErrorCode) or error is not ErrorCode.NONE:
-            shared.error = replica if isinstance(replica, ErrorCode) else _told(error)
+            shared.error = replica if isinstance(replica, ErrorCode) else _member_error(error)
             return
-        assert replica.leader_epoch == shared.epoch, "another leadership begins anew"
+        assert replica.leader_epoch == shared.epoch, "another leadership has a state of its own"
         assert isinstance(response, ReadShareGroupStateResponse)
         start = response.start_offset
         if start == UNINITIALIZED:
             earliest = shared.key.group in self.config.from_earliest
             start = replica.log.log_start_offset if earliest else replica.high_watermark
         shared.begin(response.state_epoch, start, response.batches)
-        shared.tell_start(self._broker, "loaded", self._out)
-        self._tell(shared, now)
+        shared.write_start_row(self._broker, "loaded", self._out)
+        self._write_rows(shared, now)
 
     def _leadership(self, event: LeadershipApplied) -> None:
-        """What this broker holds of a partition is of the leadership that is over."""
+        """Drops the state of a former leadership."""
         self._dirty = True
         for key in [key for key in self._shared if key[1] == event.partition]:
             if event.is_leader and self._shared[key].epoch == event.leader_epoch:
@@ -356,7 +363,7 @@ class SharePartitionManager:
             return
         if shared.share is not None:
             self._out.append(fx.CancelTimer(shared.timer))
-            shared.tell_start(self._broker, "given up", self._out)
+            shared.write_start_row(self._broker, "given up", self._out)
 
     # -- the share coordinator --------------------------------------------------------------------
 
@@ -369,7 +376,7 @@ class SharePartitionManager:
         now: Micros,
     ) -> None:
         written = partial(self._written, shared, token, answer)
-        self._persister.ask(shared.write_request(states), written, now)
+        self._persister.send(shared.write_request(states), written, now)
 
     def _written(
         self,
@@ -380,26 +387,26 @@ class SharePartitionManager:
         error: ErrorCode,
         now: Micros,
     ) -> None:
-        """The coordinator has written it, or has not; ``token`` 0 is of what nobody waits for."""
+        """Handles the outcome of a write; ``token`` 0 is of a write without a waiting request."""
         self._dirty = True
         share = shared.share
         assert share is not None, "it was loaded when it was written"
         late = share.settle(token, written=error is ErrorCode.NONE, now=now) if token else ()
         if self._shared.get((shared.key.group, shared.place)) is shared:
-            self._tell(shared, now)
+            self._write_rows(shared, now)
             if late:
                 self._write(shared, 0, late, None, now)
             if error in _FENCED:
                 self._fence(shared)
-        else:  # the leadership is over, and what was written under it counts
-            shared.tell_states(self._broker, self._names, self._out)
+        else:  # the leadership has ended, and its write counts
+            shared.write_state_rows(self._broker, self._names, self._out)
         if answer is not None:
             answer.open -= 1
             if error is not ErrorCode.NONE:
-                answer.told[shared.place] = _told(error)
+                answer.errors[shared.place] = _member_error(error)
 
-    def _tell(self, shared: LedShare, now: Micros) -> None:
-        shared.tell(self._broker, self._names, now, self._out)
+    def _write_rows(self, shared: LedShare, now: Micros) -> None:
+        shared.write_rows(self._broker, self._names, now, self._out)
 
     def _timer(self, name: str, now: Micros) -> None:
         if name == FETCH_TIMER or self._persister.wake(name, now):
@@ -407,17 +414,17 @@ class SharePartitionManager:
         for shared in self._shared.values():
             if shared.timer == name and shared.share is not None:
                 states = shared.share.expire(now)
-                self._tell(shared, now)
+                self._write_rows(shared, now)
                 if states:
                     self._dirty = True
                     self._write(shared, 0, states, None, now)
 
 
-def _batches(replica: Replica, offset: Offset, room: int, max_bytes: Bytes) -> list[Batch]:
-    """Committed batches from the offset on, as many as hold so many records or bytes."""
+def _batches(replica: Replica, offset: Offset, capacity: int, max_bytes: Bytes) -> list[Batch]:
+    """Committed batches from the offset on, up to so many records or bytes."""
     found: list[Batch] = []
     at, left = offset, max_bytes
-    while at < min(offset + room, replica.high_watermark) and left > 0:
+    while at < min(offset + capacity, replica.high_watermark) and left > 0:
         read = replica.log.read(at, replica.high_watermark, min(left, _READ_BYTES))
         if not read:
             break
@@ -428,11 +435,11 @@ def _batches(replica: Replica, offset: Offset, room: int, max_bytes: Bytes) -> l
 
 
 _READ_BYTES: Bytes = 64 * KIB
-"""What is read of a log at once: most fetches need no more."""
+"""Bytes of one read of a log: most fetches need no more."""
 
 _FENCED = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH})
 
-_TOLD = {
+_MEMBER_ERRORS = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -442,9 +449,9 @@ _TOLD = {
 }
 
 
-def _told(error: ErrorCode) -> ErrorCode:
-    """What a member is told of a coordinator's error.
+def _member_error(error: ErrorCode) -> ErrorCode:
+    """A member's error for a coordinator's error.
 
     Source: ``SharePartition.fetchPersisterError``.
     """
-    return _TOLD.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
+    return _MEMBER_ERRORS.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)

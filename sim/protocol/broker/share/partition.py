@@ -1,14 +1,14 @@
-"""A share partition at its leader: who has which records, how often each was delivered (KIP-932).
+"""A share partition at its leader: states and delivery counts of its records (KIP-932).
 
-Records between the start offset (SPSO) and the end (SPEO) are in flight; all below are done with,
-none above was delivered yet. A record is available, acquired by one member until its lock is over,
-acknowledged, or archived. What a member says of its records counts when the share coordinator has
-written it; until then they are neither the member's nor anybody else's.
+Records between the start offset (SPSO) and the end (SPEO) are in flight; those below are completed,
+those above were not delivered yet. A record is available, acquired by one member until its lock
+expires, acknowledged, or archived. An acknowledgement counts when the share coordinator has written
+it; until then the record is in transition.
 
-States are kept in runs of records alike, where Kafka keeps them by fetched batch and splits those
-up when it must; what is said of each record is the same. Offsets that the share coordinator knew
-nothing of when the partition was loaded are available and were never delivered: the former leader
-may have given them out, and nobody knows.
+States are kept in runs of equal records, where Kafka keeps them by fetched batch and splits those
+up when it must; the state of each record is the same. Offsets that the share coordinator did not
+know when the partition was loaded are available with a delivery count of 0: the former leader may
+have delivered them.
 
 Source: ``kafka.server.share.SharePartition`` (4.1), ``InFlightState``.
 """
@@ -24,10 +24,10 @@ from sim.protocol.messages.share_records import Acknowledgement, Acquired, Recor
 from sim.units import NEVER, SECOND, Micros
 
 GAP, ACCEPT, RELEASE, REJECT = 0, 1, 2, 3
-"""What a member says of a record; a gap is an offset without a record for the application."""
+"""Acknowledgement types; a gap is an offset without a record for the application."""
 
 ACKNOWLEDGE_TYPES = ("gap", "accept", "release", "reject")
-"""Their names, by number."""
+"""Names of the types, by number."""
 
 FOUND = ("found accepted", "found rejected", "found at the limit")
 """Reasons for states of records that a new leader reads."""
@@ -52,8 +52,8 @@ class ShareLimits:
     """``group.share.partition.max.record.locks``: a bound for new records, in whole batches."""
 
 
-class Change(NamedTuple):
-    """Records that came into another state, for the trace; ``member`` is who had or has them."""
+class StateChange(NamedTuple):
+    """Records with a new state, for the trace; ``member`` had or has them."""
 
     first: Offset
     last: Offset
@@ -71,11 +71,11 @@ class _Run:
     count: int
     member: str = ""
     until: Micros = NEVER
-    """The end of the lock, of acquired records."""
+    """End of the acquisition lock."""
     token: int = 0
-    """Of the write that has not been answered; the state is what it is to become."""
+    """Token of the open write; the state is the future one."""
     reason: str = ""
-    """Why it is to become that."""
+    """Reason of the future state."""
 
     def is_free(self) -> bool:
         return self.state is RecordState.AVAILABLE and not self.token
@@ -83,12 +83,12 @@ class _Run:
     def batch(self) -> StateBatch:
         return StateBatch(self.first, self.last, self.state, self.count)
 
-    def change(self, reason: str) -> Change:
-        return Change(self.first, self.last, self.state, self.count, self.member, reason)
+    def change(self, reason: str) -> StateChange:
+        return StateChange(self.first, self.last, self.state, self.count, self.member, reason)
 
 
 class SharePartition:
-    """One share partition, from the moment on at which its state has been read.
+    """One share partition, once its state has been read.
 
     Args:
         limits: Settings.
@@ -98,11 +98,11 @@ class SharePartition:
 
     def __init__(self, limits: ShareLimits, start: Offset, batches: Iterable[StateBatch]) -> None:
         self.start_offset: Offset = start
-        """SPSO: everything below is done with."""
+        """SPSO: everything below is completed."""
         self.end_offset: Offset = start
         """SPEO: nothing from here on was delivered yet."""
-        self.changes: list[Change] = []
-        """What came into another state, until somebody takes it out."""
+        self.changes: list[StateChange] = []
+        """Changes of states, until the caller takes them."""
         self._limits = limits
         self._runs: list[_Run] = []
         self._token = 0
@@ -120,7 +120,7 @@ class SharePartition:
         self._advance()
 
     def _found(self, run: _Run) -> str:
-        """How a record was done with, as its state tells it: the leader before may not have."""
+        """Reason of a state that a former leader has written: not known exactly."""
         if run.state is RecordState.ACKNOWLEDGED:
             return FOUND[0]
         return FOUND[2 if run.count >= self._limits.deliveries_max else 1]
@@ -128,26 +128,26 @@ class SharePartition:
     # -- views ------------------------------------------------------------------------------------
 
     def states(self) -> tuple[StateBatch, ...]:
-        """Everything in flight, in order; of what is being written, what it is to become."""
+        """All states in flight, in order; of records in transition, the future one."""
         return tuple(run.batch() for run in self._runs)
 
     def next_fetch_offset(self) -> Offset:
-        """The first record that could be acquired: one to deliver again, else a new one."""
+        """First record that can be acquired: one to deliver again, else a new one."""
         for run in self._runs:
             if run.is_free():
                 return run.first
         return self.end_offset
 
     def can_acquire(self) -> bool:
-        """Whether there is a record to deliver again, or room for new ones."""
-        return self.next_fetch_offset() < self.end_offset or self._room() > 0
+        """True if there is a record to deliver again, or the limit allows new ones."""
+        return self.next_fetch_offset() < self.end_offset or self._capacity() > 0
 
     def next_deadline(self) -> Micros:
-        """When the next lock is over; NEVER if nothing is acquired."""
+        """End of the next lock; NEVER without acquired records."""
         locks = [run.until for run in self._runs if self._is_acquired(run)]
         return min(locks, default=NEVER)
 
-    def _room(self) -> int:
+    def _capacity(self) -> int:
         return self._limits.in_flight_max - (self.end_offset - self.start_offset)
 
     @staticmethod
@@ -159,13 +159,13 @@ class SharePartition:
     def acquire(
         self, member: str, fetched: Sequence[tuple[Offset, Offset]], limit: int, now: Micros
     ) -> list[Acquired]:
-        """Lock fetched records for a member, those that are available and new ones.
+        """Acquires fetched records for a member: available and new ones.
 
         Args:
-            member: Whose they are.
+            member: The member's id.
             fetched: First and last offset of each batch from :meth:`next_fetch_offset` on, in the
                 order of the log.
-            limit: About how many: they come in whole batches.
+            limit: Approximate number: whole batches are acquired.
             now: This instant.
         """
         if not fetched or limit <= 0:
@@ -188,11 +188,11 @@ class SharePartition:
             found.append(Acquired(run.first, run.last, run.count))
             self.changes.append(run.change("acquired"))
             count += run.last - run.first + 1
-        room = min(limit - count, self._room())
-        if room > 0 and last >= self.end_offset:
+        capacity = min(limit - count, self._capacity())
+        if capacity > 0 and last >= self.end_offset:
             begin = max(first, self.end_offset)
-            end = _end(fetched, begin + room - 1)
-            if begin > self.end_offset:  # the log begins later than what was delivered ended
+            end = _end(fetched, begin + capacity - 1)
+            if begin > self.end_offset:  # the log starts after the end of the delivered records
                 self._archive_gap(begin)
             run = _Run(begin, end, RecordState.ACQUIRED, 1, member, until)
             self._runs.append(run)
@@ -203,26 +203,26 @@ class SharePartition:
         return found
 
     def _pass_over(self, first: Offset) -> None:
-        """Free records below what was fetched are not in the log any more: a cleaner took them."""
+        """Archives free records below the fetched ones: they were compacted away."""
         for run in self._runs:
             if run.last < first and run.is_free():
                 run.state = RecordState.ARCHIVED
                 self.changes.append(run.change(ACKNOWLEDGE_TYPES[GAP]))
 
     def _archive_gap(self, end: Offset) -> None:
-        """Offsets that no batch has are passed over."""
+        """Archives offsets without a batch."""
         if self._runs:
             self._runs.append(_Run(self.end_offset, end - 1, RecordState.ARCHIVED, 0))
         else:
             self.start_offset = end
         self.end_offset = end
 
-    # -- what members say -------------------------------------------------------------------------
+    # -- acknowledgements --------------------------------------------------------------------------
 
     def acknowledge(
         self, member: str, said: Iterable[Acknowledgement]
     ) -> tuple[ErrorCode, int, tuple[StateBatch, ...]]:
-        """Take what a member says of its records, all of it or, with an error, nothing.
+        """Applies a member's acknowledgements, all of them or, with an error, none.
 
         Returns:
             The error; the token for :meth:`settle`, 0 if there is nothing to write; and the states
@@ -250,7 +250,7 @@ class SharePartition:
         return ErrorCode.NONE, self._token, self._written(self._token)
 
     def release(self, member: str) -> tuple[int, tuple[StateBatch, ...]]:
-        """A member is gone: give back what it has. As :meth:`acknowledge`, without an error."""
+        """A member has left: releases its records. As :meth:`acknowledge`, without an error."""
         mine = [run for run in self._runs if self._is_acquired(run) and run.member == member]
         if not mine:
             return 0, ()
@@ -264,7 +264,7 @@ class SharePartition:
         run.token = self._token
 
     def _within_limit(self, run: _Run, state: RecordState, reason: str) -> tuple[RecordState, str]:
-        """A record that was delivered as often as may be is archived, not given back."""
+        """A record at the delivery count limit is archived, not released."""
         if state is RecordState.AVAILABLE and run.count >= self._limits.deliveries_max:
             return RecordState.ARCHIVED, "limit"
         return state, reason
@@ -273,12 +273,12 @@ class SharePartition:
         return tuple(run.batch() for run in self._runs if run.token == token)
 
     def settle(self, token: int, *, written: bool, now: Micros) -> tuple[StateBatch, ...]:
-        """The share coordinator has, or has not, written what went with the token.
+        """Completes, or rolls back, the states of a write.
 
-        What it has not is the member's again, or, if its lock is over meanwhile, available.
+        After a rollback they are the member's again, or, if the lock has expired, available.
 
         Returns:
-            The states to write because locks are over.
+            The states to write because of expired locks.
         """
         for run in self._runs:
             if run.token != token:
@@ -293,7 +293,7 @@ class SharePartition:
         return () if written else self.expire(now)
 
     def expire(self, now: Micros) -> tuple[StateBatch, ...]:
-        """Take back what was locked for too long, whether that can be written or not.
+        """Releases records with expired locks, even if that cannot be written.
 
         Returns:
             The states to write.
@@ -308,7 +308,7 @@ class SharePartition:
         return states
 
     def log_start_moved(self, offset: Offset) -> None:
-        """Records below the offset are gone from the log: nobody gets them any more.
+        """Records below the offset were deleted from the log: they are archived.
 
         Source: ``SharePartition.updateCacheAndOffsets``.
         """
@@ -327,7 +327,7 @@ class SharePartition:
     # -- runs -------------------------------------------------------------------------------------
 
     def _between(self, first: Offset, last: Offset) -> list[_Run]:
-        """The runs that hold an offset from the first to the last, in order."""
+        """Runs with an offset from the first to the last, in order."""
         place = max(bisect_right(self._runs, first, key=_first) - 1, 0)
         found = []
         for run in self._runs[place:]:
@@ -338,7 +338,7 @@ class SharePartition:
         return found
 
     def _split(self, offset: Offset) -> None:
-        """Let a run begin at the offset, if one covers it."""
+        """Splits the run that covers the offset."""
         place = bisect_right(self._runs, offset, key=_first) - 1
         if place < 0:
             return
@@ -349,7 +349,7 @@ class SharePartition:
             self._runs.insert(place + 1, rest)
 
     def _advance(self) -> None:
-        """Move the start offset behind all that is done with."""
+        """Advances the start offset over completed records."""
         done = 0
         for run in self._runs:
             if not run.state.is_terminal or run.token:
@@ -365,7 +365,7 @@ def _first(run: _Run) -> Offset:
 
 
 def _end(fetched: Sequence[tuple[Offset, Offset]], offset: Offset) -> Offset:
-    """The last offset of the batch that holds the offset, or of all that was fetched."""
+    """Last offset of the batch that holds the offset, or of all that was fetched."""
     return next((stop for _, stop in fetched if stop >= offset), fetched[-1][1])
 
 

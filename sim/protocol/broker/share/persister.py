@@ -1,8 +1,8 @@
-"""How a leader of share partitions has their states kept: it asks the share coordinator.
+"""Client of share coordinators: reads and writes the states of share partitions.
 
-A request that no coordinator takes is sent again, to whoever coordinates then, with waits that
-double. Simplified: the coordinator is found in the broker's own metadata, where Kafka asks any
-broker for it, and each request travels alone, where Kafka gathers those that wait.
+A request that no coordinator accepts is sent again, to the coordinator at that time, with waits
+that double. Simplified: the coordinator is found in the broker's own metadata, where Kafka asks any
+broker for it, and each request is sent alone, where Kafka combines those that wait.
 
 Source: ``DefaultStatePersister``, ``PersisterStateManager``.
 """
@@ -28,7 +28,7 @@ from sim.protocol.metadata.image import MetadataImage
 from sim.units import SECOND, Micros
 
 CHANNEL = "share-state"
-"""The connections on which leaders ask share coordinators."""
+"""Channel of leaders to share coordinators."""
 
 ATTEMPTS_MAX = 5
 """``PersisterStateManager.MAX_FIND_COORD_ATTEMPTS``."""
@@ -46,23 +46,23 @@ _TRY_AGAIN = frozenset(
 
 StateRequest: TypeAlias = ReadShareGroupStateRequest | WriteShareGroupStateRequest
 
-Answered: TypeAlias = Callable[[Response | None, ErrorCode, Micros], None]
-"""The answer, or ``None`` with why there is none; and the instant."""
+OnStateResponse: TypeAlias = Callable[[Response | None, ErrorCode, Micros], None]
+"""Callback: the response, or ``None`` with the error; and the instant."""
 
 
 @dataclass(slots=True)
-class _Asked:
+class _OpenRequest:
     request: StateRequest
-    answered: Answered
+    answered: OnStateResponse
     attempts: int = 0
 
 
 class SharePersister:
-    """The open requests of one broker to share coordinators.
+    """Open requests of one broker to share coordinators.
 
     Args:
         image: The broker's metadata.
-        request_timeout_us: How long an answer may take.
+        request_timeout_us: Timeout of a response.
         unit: Draws numbers uniform in [0, 1), for the waits' jitter.
     """
 
@@ -73,50 +73,50 @@ class SharePersister:
         unit: Callable[[], float],
     ) -> None:
         self.out: Effects = []
-        """Effects, until somebody takes them out."""
+        """Effects, until the caller takes them."""
         self._image = image
         self._request_timeout_us = request_timeout_us
         self._unit = unit
-        self._open: dict[int, _Asked] = {}
-        self._again: dict[str, _Asked] = {}
+        self._open: dict[int, _OpenRequest] = {}
+        self._again: dict[str, _OpenRequest] = {}
         self._number = 0
 
-    def ask(self, request: StateRequest, answered: Answered, now: Micros) -> None:
-        """Send a request; ``answered`` is called once."""
-        self._send(_Asked(request, answered), now)
+    def send(self, request: StateRequest, answered: OnStateResponse, now: Micros) -> None:
+        """Sends a request; ``answered`` is called once."""
+        self._send(_OpenRequest(request, answered), now)
 
     def wake(self, timer: str, now: Micros) -> bool:
-        """A timer is due; whether it is one of ours."""
-        asked = self._again.pop(timer, None)
-        if asked is not None:
-            self._send(asked, now)
-        return asked is not None
+        """A timer is due; true if it is one of these."""
+        pending = self._again.pop(timer, None)
+        if pending is not None:
+            self._send(pending, now)
+        return pending is not None
 
-    def heard(self, event: ResponseReceived | RequestFailed, now: Micros) -> None:
-        """An answer came, or none will."""
-        asked = self._open.pop(event.correlation, None)
-        if asked is None:
+    def handle(self, event: ResponseReceived | RequestFailed, now: Micros) -> None:
+        """A response came, or the request failed."""
+        pending = self._open.pop(event.correlation, None)
+        if pending is None:
             return
         if isinstance(event, RequestFailed):
-            self._later(asked, event.error, now)
+            self._later(pending, event.error, now)
             return
         response = event.response
         assert isinstance(response, ReadShareGroupStateResponse | WriteShareGroupStateResponse)
         if response.error in _TRY_AGAIN:
-            self._later(asked, response.error, now)
+            self._later(pending, response.error, now)
         else:
-            asked.answered(response, response.error, now)
+            pending.answered(response, response.error, now)
 
-    def _send(self, asked: _Asked, now: Micros) -> None:
-        asked.attempts += 1
-        coordinator = self._coordinator(asked.request)
+    def _send(self, pending: _OpenRequest, now: Micros) -> None:
+        pending.attempts += 1
+        coordinator = self._coordinator(pending.request)
         if coordinator == NO_LEADER:
-            self._later(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE, now)
+            self._later(pending, ErrorCode.COORDINATOR_NOT_AVAILABLE, now)
             return
         self._number += 1
-        self._open[self._number] = asked
+        self._open[self._number] = pending
         timeout = self._request_timeout_us
-        self.out.append(fx.Send(coordinator, self._number, asked.request, timeout, CHANNEL))
+        self.out.append(fx.Send(coordinator, self._number, pending.request, timeout, CHANNEL))
 
     def _coordinator(self, request: StateRequest) -> NodeId:
         image = self._image()
@@ -128,13 +128,13 @@ class SharePersister:
         registration = image.brokers.get(leader)
         return NO_LEADER if registration is None or registration.fenced else leader
 
-    def _later(self, asked: _Asked, error: ErrorCode, now: Micros) -> None:
-        if asked.attempts >= ATTEMPTS_MAX:
-            asked.answered(None, error, now)
+    def _later(self, pending: _OpenRequest, error: ErrorCode, now: Micros) -> None:
+        if pending.attempts >= ATTEMPTS_MAX:
+            pending.answered(None, error, now)
             return
-        wait = min(_BACKOFF_US << (asked.attempts - 1), _BACKOFF_US_MAX)
+        wait = min(_BACKOFF_US << (pending.attempts - 1), _BACKOFF_US_MAX)
         wait = wait * (800 + int(self._unit() * 401)) // 1_000
         self._number += 1
         timer = f"share-state/{self._number}"
-        self._again[timer] = asked
+        self._again[timer] = pending
         self.out.append(fx.SetTimer(timer, now + wait))

@@ -1,7 +1,7 @@
-"""Share sessions: which partitions a member fetches from a leader, between its requests.
+"""Share sessions: a member's partitions at a leader, between its requests.
 
-A member has one session with each broker that leads something of it. Each request carries the next
-epoch; the first opens the session anew, the last closes it.
+A member has one session with each broker that leads some of its partitions. Each request carries
+the next epoch; the first opens a new session, the last closes it.
 
 Source: ``ShareSessionCache``, ``SharePartitionManager.newContext``, ``acknowledgeSessionUpdate``.
 """
@@ -29,11 +29,11 @@ class ShareSession:
     client: str
     """Printed name of the member's process."""
     epoch: int = 1
-    """Of the next request."""
+    """Epoch of the next request."""
     partitions: dict[TopicPartition, None] = field(default_factory=dict)
 
     def rotated(self) -> list[TopicPartition]:
-        """Its partitions in the order in which this fetch looks at them.
+        """Its partitions in the order of this fetch.
 
         Source: ``PartitionRotateStrategy``, by the session's epoch.
         """
@@ -54,13 +54,13 @@ class ShareSessions:
         return self._sessions.get((group, member_id))
 
     def close(self, session: ShareSession) -> None:
-        """The member is gone, or says that it goes."""
+        """Closes the session of a member that has left or is leaving."""
         key = session.group, session.member_id
         if self._sessions.get(key) is session:
             del self._sessions[key]
 
     def fetch(self, client: str, request: ShareFetchRequest) -> ShareSession | ErrorCode:
-        """The session that a fetch belongs to, with the request's partitions taken over."""
+        """Session of a ShareFetch, updated with the request's partitions."""
         key = request.group, request.member_id
         if request.session_epoch == INITIAL_EPOCH:
             if request.acknowledgements:
@@ -82,7 +82,7 @@ class ShareSessions:
         return session
 
     def acknowledge(self, request: ShareAcknowledgeRequest) -> ShareSession | ErrorCode:
-        """The session that acknowledgements belong to."""
+        """Session of a ShareAcknowledge."""
         if request.session_epoch == INITIAL_EPOCH:
             return ErrorCode.INVALID_SHARE_SESSION_EPOCH
         return self._next((request.group, request.member_id), request.session_epoch)

@@ -1,1 +1,1 @@
-"""truncation."""
+"""Truncation of followers' logs, by Kafka's versions."""

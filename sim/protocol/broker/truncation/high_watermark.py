@@ -1,12 +1,12 @@
-"""Before Kafka 0.11 a follower cut its log at its own high watermark, whatever the leader had.
+"""Truncation to the follower's own high watermark, as before Kafka 0.11.
 
-A follower learns the high watermark one fetch after its leader moved it. So the cut drops records
-that are committed, and a leader that dies before it has sent them again takes them along; and after
-a loss of unflushed records the high watermark may lie above the fork, and nothing is cut at all.
+A follower learns the high watermark one fetch after its leader moved it. So committed records are
+truncated, and lost with a leader that dies before it has sent them again; and after a loss of
+unflushed records the high watermark may be above the divergence, and nothing is truncated at all.
 
-Such a follower asks for an offset inside a batch of its leader, who serves the whole batch. In the
-message formats of the time a compressed set bore the offset of its last message, and that alone was
-held against the log's end: the batch is appended, over offsets that are taken.
+Such a follower fetches an offset inside a batch of its leader, which serves the whole batch. In the
+message formats of the time a compressed set had the offset of its last message, and only that was
+compared with the log's end: the batch is appended, over offsets that are taken.
 
 Source: ``ReplicaManager.makeFollowers`` (0.10); KIP-101, scenarios 1 and 2; ``Log.append``,
 ``Log.analyzeAndValidateMessageSet`` (0.9); KAFKA-3919.

@@ -1,4 +1,4 @@
-"""The truncation rules by the names that a scenario uses."""
+"""Truncation rules by the names that a scenario uses."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,4 +11,4 @@ from sim.protocol.broker.truncation.kip279 import Kip279
 TRUNCATIONS: Final[Mapping[str, Truncation]] = {
     rule.name: rule for rule in (KIP_320, Kip279(), Kip101(), TruncateToHighWatermark())
 }
-"""Every rule; the first is that of Kafka 4.1."""
+"""All rules; the first is that of Kafka 4.1."""

@@ -1,1 +1,1 @@
-"""admin."""
+"""``KafkaAdminClient``: topics, operations, group offsets."""

@@ -1,6 +1,6 @@
-"""An administrator who wants topics to exist, and asks until they do.
+"""Creates topics, and retries until they exist.
 
-Left out: everything else an admin client can ask for.
+Left out: everything else of an admin client.
 
 Source: ``kafka-topics --create``; ``KafkaAdminClient``'s retries.
 """
@@ -16,24 +16,24 @@ from sim.protocol.messages.cluster import CreateTopicsRequest, CreateTopicsRespo
 from sim.units import MS, SECOND, Micros
 
 RETRY_US: Micros = 100 * MS
-"""Wait before a refused topic is asked for again."""
+"""Wait before a refused topic is requested again."""
 
 TIMEOUT_US: Micros = 5 * SECOND
-"""How long one controller is waited for before the next is asked."""
+"""Timeout of one controller, before the next is tried."""
 
 
 @dataclass(frozen=True, slots=True)
-class TopicsWanted:
-    """Event: begin."""
+class TopicsRequested:
+    """Event: begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsExist:
-    """Effect: every topic exists. Said once."""
+    """Effect: every topic exists. Emitted once."""
 
 
 BootstrapEffect: TypeAlias = fx.Send | fx.SetTimer | TopicsExist
-"""What the creation of topics asks of its host."""
+"""Effects of the creation of topics."""
 
 
 class Admin:
@@ -42,35 +42,35 @@ class Admin:
     def __init__(self, controllers: tuple[NodeId, ...], topics: tuple[NewTopic, ...]) -> None:
         self._controllers = controllers
         self._missing = {topic.name: topic for topic in topics}
-        self._asked = 0
+        self._correlation = 0
         self._has_said_so = False
         self.refused: dict[str, ErrorCode] = {}
-        """Why a topic does not exist yet."""
+        """Error of each topic that does not exist yet."""
 
     @property
     def done(self) -> bool:
-        """Whether every topic exists."""
+        """True if every topic exists."""
         return not self._missing
 
     def handle(
-        self, event: TopicsWanted | ResponseReceived | RequestFailed | TimerFired, now: Micros
+        self, event: TopicsRequested | ResponseReceived | RequestFailed | TimerFired, now: Micros
     ) -> list[BootstrapEffect]:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         match event:
-            case TopicsWanted() | TimerFired():
-                return self._ask()
+            case TopicsRequested() | TimerFired():
+                return self._send()
             case RequestFailed():
                 return [fx.SetTimer("retry", now + RETRY_US)]
             case ResponseReceived():
                 return self._answered(event, now)
 
-    def _ask(self) -> list[BootstrapEffect]:
+    def _send(self) -> list[BootstrapEffect]:
         if self.done:
             return self._exist()
-        self._asked += 1
-        controller = self._controllers[self._asked % len(self._controllers)]
+        self._correlation += 1
+        controller = self._controllers[self._correlation % len(self._controllers)]
         request = CreateTopicsRequest(tuple(self._missing.values()))
-        return [fx.Send(controller, self._asked, request, TIMEOUT_US)]
+        return [fx.Send(controller, self._correlation, request, TIMEOUT_US)]
 
     def _answered(self, event: ResponseReceived, now: Micros) -> list[BootstrapEffect]:
         response = event.response

@@ -1,17 +1,17 @@
-"""An administrator's requests while the cluster runs: each goes on until a server answers.
+"""An administrator's requests while the cluster runs: each is retried until a server answers.
 
-What concerns the cluster goes to the active controller, what concerns records to the partition's
-leader, which a broker is asked for first, and what concerns one broker to that broker. Any number
+Requests about the cluster go to the active controller, those about records to the partition's
+leader, which is looked up at a broker first, and those about one broker to that broker. Any number
 are open at a time, as in Kafka's admin client. A request that was lost may be carried out twice;
-the second time the server says so (UNKNOWN_TOPIC_OR_PARTITION after a deletion).
+the second time the server returns that error (UNKNOWN_TOPIC_OR_PARTITION after a deletion).
 
-Who answered as the controller is remembered and asked from then on, until it says that it is not
-the active one, or does not answer: then the next one is tried, with the oldest request, and what
-came after it waits and keeps its order. Approximate: Kafka's client asks for the controller by a
-request of its own, or has a broker forward everything to it (KIP-590).
+A controller that has answered is used from then on, until it is not the active one, or does not
+respond: then the next one is tried, with the oldest request, and later ones wait and keep their
+order. Approximate: Kafka's client looks the controller up by a request, or has a broker forward
+everything to it (KIP-590).
 
-A controller may say for how long it does not want to be asked (KIP-599): what is for it waits, and
-what it refused for that reason is asked for again.
+A controller may throttle the client (KIP-599): requests to it wait, and refused ones are sent
+again.
 
 Source: ``KafkaAdminClient`` (``default.api.timeout.ms``, ``retry.backoff.ms``,
 ``ControllerNodeProvider``, ``handleNotControllerError``), ``AdminMetadataManager``,
@@ -49,7 +49,7 @@ REQUEST_TIMEOUT_US: Micros = 30 * SECOND
 """``request.timeout.ms``."""
 
 API_TIMEOUT_US: Micros = 60 * SECOND
-"""``default.api.timeout.ms``: no operation is tried for longer."""
+"""``default.api.timeout.ms``: limit of all attempts of an operation."""
 
 _TRY_AGAIN = (
     ErrorCode.NOT_CONTROLLER,
@@ -59,8 +59,8 @@ _TRY_AGAIN = (
 
 
 @dataclass(frozen=True, slots=True)
-class OperationWanted:
-    """Event: ask; ``number`` names the operation, ``broker`` the one broker that is concerned."""
+class OperationRequested:
+    """Event: an operation; ``number`` identifies it, ``broker`` is the one broker concerned."""
 
     number: int
     request: Request
@@ -69,20 +69,20 @@ class OperationWanted:
 
 @dataclass(frozen=True, slots=True)
 class OperationDone:
-    """Effect: the server has answered, or the administrator has given up.
+    """Effect: the server has answered, or the operation has timed out.
 
-    ``errors`` names what the operation was about, each with NONE or why not.
+    ``errors`` has the operation's resources, each with NONE or its error.
     """
 
     number: int
     errors: tuple[tuple[str, ErrorCode], ...]
 
 
-AdminEvent = OperationWanted | ResponseReceived | RequestFailed | TimerFired
-"""What can happen to an admin client."""
+AdminEvent = OperationRequested | ResponseReceived | RequestFailed | TimerFired
+"""Events of an admin client."""
 
 AdminEffect: TypeAlias = fx.Send | fx.SetTimer | OperationDone
-"""What an admin client asks of its host."""
+"""Effects of an admin client."""
 
 
 @dataclass(slots=True)
@@ -91,55 +91,55 @@ class _Open:
     request: Request
     deadline: Micros
     broker: NodeId
-    """Where it goes; NO_LEADER: to the controller, or to a leader that is not known yet."""
+    """Receiver; NO_LEADER: the controller, or a leader that is not known yet."""
     place: int
-    """Its place in the order in which they were wanted."""
-    asked: NodeId = NO_LEADER
-    """Whom it was last sent to."""
+    """Its place in the order of operations."""
+    sent_to: NodeId = NO_LEADER
+    """Server to which it was last sent."""
 
     @property
     def is_for_controller(self) -> bool:
-        """Whether it is neither about records nor about one broker."""
+        """True if it concerns neither records nor one broker."""
         return self.broker == NO_LEADER and self.partition is None
 
     @property
     def partition(self) -> TopicPartition | None:
-        """The partition whose leader alone can do it."""
+        """Partition whose leader alone can do it."""
         request = self.request
         return request.offsets[0][0] if isinstance(request, DeleteRecordsRequest) else None
 
 
 class AdminClient:
-    """Asks the right server; controllers in turn until one answers as the active one.
+    """Sends to the right server; controllers in turn until one answers as the active one.
 
     Args:
         controllers: The controllers.
-        brokers: The brokers, any of which can be asked who leads.
+        brokers: The brokers, for metadata of leaders.
     """
 
     def __init__(self, controllers: tuple[NodeId, ...], brokers: tuple[NodeId, ...] = ()) -> None:
         self._controllers = controllers
         self._brokers = brokers
-        self._asked = 0
-        self._wanted = 0
+        self._correlation = 0
+        self._count = 0
         self._turn = 1
-        """Which controller is asked."""
+        """Index of the controller in use."""
         self._is_known = False
-        """Whether that one has answered as the active controller."""
+        """True if that one has answered as the active controller."""
         self._in_flight: dict[int, _Open] = {}
         self._waiting: list[_Open] = []
         self._throttled_until: Micros = LONG_AGO
-        """Before that nothing is sent to a controller."""
+        """No request is sent to a controller before."""
 
     def handle(self, event: AdminEvent, now: Micros) -> list[AdminEffect]:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         out: list[AdminEffect] = []
         match event:
-            case OperationWanted():
+            case OperationRequested():
                 deadline = now + API_TIMEOUT_US
                 number, request, broker = event.number, event.request, event.broker
-                self._wanted += 1
-                self._send(_Open(number, request, deadline, broker, self._wanted), now, out)
+                self._count += 1
+                self._send(_Open(number, request, deadline, broker, self._count), now, out)
             case ResponseReceived():
                 self._answered(event, now, out)
             case RequestFailed():
@@ -157,14 +157,14 @@ class AdminClient:
                 self._send(operation, now, out)
 
     def _send_behind(self, now: Micros, out: list[AdminEffect]) -> None:
-        """What waited for an answer of the controller, and for no time to pass, is sent."""
+        """Sends operations that waited only for the controller's response."""
         patient = [o for o in self._waiting if not o.is_for_controller]
         self._waiting = [o for o in self._waiting if o.is_for_controller]
         self._send_waiting(now, out)
         self._waiting.extend(patient)
 
     def _comes_later(self, operation: _Open) -> bool:
-        """Whether what was wanted before it goes to the controller first, or looks for it."""
+        """True if an earlier operation goes to the controller first, or looks for it."""
         if any(o.is_for_controller and o.place < operation.place for o in self._waiting):
             return True
         return not self._is_known and any(o.is_for_controller for o in self._in_flight.values())
@@ -177,18 +177,18 @@ class AdminClient:
         if operation.is_for_controller and self._comes_later(operation):
             self._waiting.append(operation)
             return
-        self._asked += 1
-        self._in_flight[self._asked] = operation
+        self._correlation += 1
+        self._in_flight[self._correlation] = operation
         request, partition = operation.request, operation.partition
         server = operation.broker
         if partition is not None and server == NO_LEADER:
             request = MetadataRequest((partition.topic,))
-            server = self._brokers[self._asked % len(self._brokers)]
+            server = self._brokers[self._correlation % len(self._brokers)]
         elif server == NO_LEADER:
             server = self._controller
-            operation.asked = server
+            operation.sent_to = server
         timeout = min(REQUEST_TIMEOUT_US, operation.deadline - now)
-        out.append(fx.Send(server, self._asked, request, timeout))
+        out.append(fx.Send(server, self._correlation, request, timeout))
 
     @property
     def _controller(self) -> NodeId:
@@ -220,13 +220,13 @@ class AdminClient:
         else:
             out.append(OperationDone(operation.number, errors))
         if operation.is_for_controller:
-            self._is_known |= operation.asked == self._controller
+            self._is_known |= operation.sent_to == self._controller
             self._send_behind(now, out)
 
     def _again(self, operation: _Open | None, now: Micros, out: list[AdminEffect]) -> None:
         if operation is None:
             return
-        if operation.is_for_controller and operation.asked == self._controller:
+        if operation.is_for_controller and operation.sent_to == self._controller:
             self._turn += 1
             self._is_known = False
         if operation.partition is not None:
@@ -247,12 +247,12 @@ def _give_up(operation: _Open, out: list[AdminEffect]) -> None:
 def _may_try_again(operation: _Open, error: ErrorCode) -> bool:
     if operation.partition is not None:
         return error.retriable
-    # What one broker says of itself stands; a controller may not be the active one.
+    # A broker's answer about itself is final; a controller may not be the active one.
     return operation.broker == NO_LEADER and error in _TRY_AGAIN
 
 
 def throttle_of(response: Response) -> Micros:
-    """``throttle_time_ms`` of an answer that may have one; 0: nobody has to wait."""
+    """``throttle_time_ms`` of a response that may have one; 0: not throttled."""
     match response:
         case CreateTopicsResponse() | DeleteTopicsResponse() | CreatePartitionsResponse():
             return response.throttle_us
@@ -261,7 +261,7 @@ def throttle_of(response: Response) -> Micros:
 
 
 def leader_in(response: MetadataResponse, partition: TopicPartition) -> NodeId:
-    """Who leads a partition, as the broker that answered knows it; NO_LEADER if nobody does."""
+    """Leader of a partition in a broker's metadata; NO_LEADER without one."""
     for known in response.topics.get(partition.topic, ()):
         if known.partition == partition.partition:
             return known.leader
@@ -269,7 +269,7 @@ def leader_in(response: MetadataResponse, partition: TopicPartition) -> NodeId:
 
 
 def errors_of(response: Response) -> tuple[tuple[str, ErrorCode], ...]:
-    """What the server says of each topic or partition that was asked about."""
+    """Error of each topic or partition in the response."""
     match response:
         case CreateTopicsResponse() | DeleteTopicsResponse() | AlterClientQuotasResponse():
             return response.errors

@@ -1,7 +1,7 @@
-"""A group's committed offsets, asked for or set by someone who is no member of it.
+"""ListConsumerGroupOffsets and AlterConsumerGroupOffsets of a client that is no member.
 
-Each request goes to the group's coordinator, which any broker names. What fails is tried again
-until the time is up, as by Kafka's admin client.
+Each request goes to the group's coordinator, found by FindCoordinator. Failed ones are retried
+until the timeout, as by Kafka's admin client.
 
 Source: ``KafkaAdminClient.{listConsumerGroupOffsets,alterConsumerGroupOffsets}``,
 ``CoordinatorStrategy``.
@@ -37,8 +37,8 @@ API_TIMEOUT_US: Final[Micros] = 60 * SECOND
 
 Offsets: TypeAlias = tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]
 
-Answered: TypeAlias = Callable[[Response, Micros], None]
-"""What to do with a coordinator's answer, at which instant."""
+OnGroupResponse: TypeAlias = Callable[[Response, Micros], None]
+"""Callback of a coordinator's response, with the instant."""
 
 _RETRIED: Final = frozenset(
     {
@@ -53,40 +53,40 @@ _RETRIED: Final = frozenset(
 
 @dataclass(slots=True)
 class _Call:
-    """One request to one group's coordinator, until it is answered or given up."""
+    """One request to one group's coordinator, until it is answered or times out."""
 
     group: str
     request: Request
-    answered: Answered
+    answered: OnGroupResponse
     deadline: Micros
 
 
 class GroupOffsets:
-    """Calls to coordinators of groups; a part of a machine, which hands events on to it.
+    """Calls to coordinators of groups; a part of a machine, which passes events to it.
 
     Args:
-        bootstrap: Brokers, any of which can be asked who coordinates a group.
+        bootstrap: ``bootstrap.servers``.
     """
 
     def __init__(self, bootstrap: tuple[NodeId, ...]) -> None:
         self._bootstrap = bootstrap
-        self._asked = 0
+        self._correlation = 0
         self._looking: dict[int, _Call] = {}
         self._open: dict[int, _Call] = {}
         self._waiting: list[_Call] = []
         self.effects: list[Send | SetTimer] = []
-        """What is to be sent; the machine takes it after each event."""
+        """Effects; the machine takes them after each event."""
 
     def fetch(
         self,
         group: str,
         partitions: tuple[TopicPartition, ...],
-        answered: Answered,
+        answered: OnGroupResponse,
         now: Micros,
         *,
         stable: bool = False,
     ) -> None:
-        """Ask what the group has committed; ``stable``: once no transaction holds more of it."""
+        """Fetches a group's committed offsets; ``stable``: once no transaction has pending ones."""
         request = OffsetFetchRequest(group, partitions, require_stable=stable)
         self._call(_Call(group, request, answered, now + API_TIMEOUT_US), now)
 
@@ -94,16 +94,16 @@ class GroupOffsets:
         self,
         group: str,
         offsets: Offsets,
-        answered: Answered,
+        answered: OnGroupResponse,
         now: Micros,
         timeout_us: Micros = API_TIMEOUT_US,
     ) -> None:
-        """Set the group's offsets; a group with members refuses it (UNKNOWN_MEMBER_ID)."""
+        """Commits a group's offsets; a group with members refuses it (UNKNOWN_MEMBER_ID)."""
         request = OffsetCommitRequest(group, "", -1, offsets)
         self._call(_Call(group, request, answered, now + timeout_us), now)
 
     def handle(self, event: ResponseReceived | RequestFailed | TimerFired, now: Micros) -> None:
-        """An answer, its absence, or the time to try again (timer ``retry``)."""
+        """Handles a response, a failure, or the timer ``retry``."""
         if isinstance(event, TimerFired):
             waiting, self._waiting = self._waiting, []
             for call in waiting:
@@ -123,9 +123,9 @@ class GroupOffsets:
             known.answered(event.response, now)
 
     def _call(self, call: _Call, now: Micros) -> None:
-        self._asked += 1
-        self._looking[self._asked] = call
-        broker = self._bootstrap[self._asked % len(self._bootstrap)]
+        self._correlation += 1
+        self._looking[self._correlation] = call
+        broker = self._bootstrap[self._correlation % len(self._bootstrap)]
         self._send(broker, FindCoordinatorRequest(call.group), call, now)
 
     def _found(self, call: _Call, response: Response, now: Micros) -> None:
@@ -133,17 +133,17 @@ class GroupOffsets:
         if response.error is not ErrorCode.NONE:
             self._again(call, now)
             return
-        self._asked += 1
-        self._open[self._asked] = call
+        self._correlation += 1
+        self._open[self._correlation] = call
         self._send(response.coordinator, call.request, call, now)
 
     def _send(self, to: NodeId, request: Request, call: _Call, now: Micros) -> None:
         timeout = min(REQUEST_TIMEOUT_US, call.deadline - now)
-        self.effects.append(Send(to, self._asked, request, timeout, "groups"))
+        self.effects.append(Send(to, self._correlation, request, timeout, "groups"))
 
     def _again(self, call: _Call, now: Micros) -> None:
         if now + RETRY_US >= call.deadline:
-            return  # given up: the next round asks anew
+            return  # timed out: the next round requests it again
         self._waiting.append(call)
         self.effects.append(SetTimer("retry", now + RETRY_US))
 

@@ -1,1 +1,1 @@
-"""consumer."""
+"""``KafkaConsumer``, classic and KIP-848: membership, fetcher, positions, commits."""

@@ -1,9 +1,9 @@
-"""A consumer as a member of a group: it joins, is assigned or assigns, sends heartbeats, leaves.
+"""Membership of the classic group protocol: join, sync, heartbeats, leave.
 
-Before it joins again, a member commits; an eager one also gives up all its partitions, a
-cooperative one keeps them and goes on reading until it is told which of them are not its own any
-more, gives those up, and joins once more so that they can be given to others (KIP-429). A member
-with an instance id does not say that it leaves. Left out: KIP-848.
+Before it rejoins, a member commits; an eager one also revokes all its partitions, a cooperative one
+keeps them and reads on until it learns which are no longer its own, revokes those, and rejoins so
+that they can be assigned to others (KIP-429). A static member sends no LeaveGroup. Left out:
+KIP-848.
 
 Source: ``AbstractCoordinator``, ``ConsumerCoordinator``, ``Heartbeat``; KIP-62, KIP-345, KIP-394.
 """
@@ -31,7 +31,7 @@ from sim.protocol.messages.group import (
 from sim.units import LONG_AGO, SECOND, Micros
 
 _JOIN_LAPSE_US: Micros = 5 * SECOND
-"""A join may take the rebalance timeout and this long."""
+"""Timeout of a join in addition to the rebalance timeout."""
 
 _UNKNOWN_HERE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 
@@ -46,7 +46,7 @@ _JOINS_AT_ONCE = frozenset(
 
 
 class MemberState(Enum):
-    """Where the member stands."""
+    """State of the member."""
 
     UNJOINED = "unjoined"
     PREPARING = "preparing rebalance"
@@ -57,10 +57,10 @@ class MemberState(Enum):
 class ConsumerMembership:
     """One consumer's membership of its group.
 
-    ``prepare`` is called once before each rebalance, to commit and give up partitions, with what to
-    call when that is done; ``assigned`` with the partitions of each new generation, at a poll, and
-    says whether partitions were given up by it; ``owned`` says what the member has; ``polls``
-    whether the application is inside poll().
+    ``prepare`` is called once before each rebalance, to commit and revoke partitions, with a
+    callback; ``assigned`` with the partitions of each new generation, at a poll, and returns true
+    if it revoked any; ``owned`` returns the member's partitions; ``polls`` is true while the
+    application is inside poll().
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class ConsumerMembership:
         self._owned = owned
         self._polls = polls
         self._arrived: tuple[TopicPartition, ...] | None = None
-        """An assignment that the next poll takes over."""
+        """An assignment for the next poll."""
         self._remembered: tuple[TopicPartition, ...] = ()
-        """The last assignment; the sticky assignor's memory."""
+        """The last assignment, which the sticky assignor remembers."""
         self._remembered_generation = NO_GENERATION
         self._rejoin_needed = True
         self._joining = False
@@ -99,24 +99,24 @@ class ConsumerMembership:
         self._heard_at: Micros = LONG_AGO
         self._heartbeat_open = False
         self._overdue = False
-        """A heartbeat waits until its thread looks, or the application polls."""
+        """True if a heartbeat waits for its thread, or for a poll."""
         self._led: Topics | None = None
-        """Topics the assignment was made from; ``None`` unless this member made it."""
+        """Topics of the assignment; ``None`` unless this member is the leader."""
         self._to_assign: JoinGroupResponse | None = None
         metadata.on_change.append(self._on_metadata)
 
     @property
     def may_commit(self) -> bool:
-        """Whether the coordinator takes it for a member of this generation."""
+        """True if it is a member of this generation at the coordinator."""
         return self.state is MemberState.STABLE
 
     def retries_commit(self, error: ErrorCode) -> bool:
-        """Whether a commit that was refused for good is sent again: it is not."""
+        """True if a commit that was refused for good is sent again: never."""
         del error
         return False
 
     def commit_refused(self, error: ErrorCode) -> None:
-        """A commit of this generation was refused: heed what that says of the membership."""
+        """Handles the error of a commit of this generation."""
         if error is ErrorCode.REBALANCE_IN_PROGRESS:
             self.request_rejoin()
         elif error in _UNKNOWN_HERE:
@@ -125,18 +125,18 @@ class ConsumerMembership:
             self._link.fail(error)
 
     def expire(self, now: Micros) -> None:
-        """``max.poll.interval.ms`` is over: the heartbeat thread leaves the group (KIP-62)."""
+        """``max.poll.interval.ms`` has passed: the heartbeat thread leaves the group (KIP-62)."""
         self.leave(lambda _now: None, now)
 
     @property
     def rebalancing(self) -> bool:
-        """It has begun to give up its partitions, and has no new ones yet."""
+        """True between the revocation of its partitions and the new assignment."""
         return self._joining or self._prepared
 
     # -- joining ----------------------------------------------------------------------------------
 
     def progress(self, now: Micros) -> None:
-        """Do what a poll does for the group: find the coordinator, join if needed, or be done."""
+        """Group part of a poll: finds the coordinator, rejoins if needed, or completes."""
         if self._overdue:
             self._beat(now)
         if self._arrived is not None:
@@ -154,11 +154,11 @@ class ConsumerMembership:
             self._prepare(self._join, now)
 
     def request_rejoin(self) -> None:
-        """Join again at the next poll."""
+        """Rejoins at the next poll."""
         self._rejoin_needed = True
 
     def forget(self, error: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID) -> None:
-        """The coordinator does not know us: come back, after ILLEGAL_GENERATION as who we were."""
+        """The coordinator lost the member: rejoins, after ILLEGAL_GENERATION with its id."""
         if error is not ErrorCode.ILLEGAL_GENERATION:
             self.member_id = ""
         self.generation = -1
@@ -182,7 +182,7 @@ class ConsumerMembership:
             config.poll_interval_us_max,
         )
         timeout = max(config.request_timeout_us, config.poll_interval_us_max + _JOIN_LAPSE_US)
-        self._finder.ask(request, self._on_join, timeout)
+        self._finder.send_for_group(request, self._on_join, timeout)
 
     def _subscription(self) -> Subscription:
         config = self._link.config
@@ -192,7 +192,7 @@ class ConsumerMembership:
         return Subscription(
             config.topics,
             self._owned(),
-            self.generation if config.tells_generation else NO_GENERATION,
+            self.generation if config.sends_generation else NO_GENERATION,
             config.client_rack,
             config.group_instance_id,
             self._remembered if sticky else (),
@@ -247,7 +247,7 @@ class ConsumerMembership:
             self._sync(assign(dict(response.members), self._metadata.racks), now)
 
     def _topics_known(self) -> Topics:
-        """What another assignment is to be made for if it changes: racks only if it has one."""
+        """Topics whose change requires another assignment: with racks only if it has one."""
         racks = self._metadata.racks
         if self._link.config.client_rack:
             return dict(racks)
@@ -264,7 +264,7 @@ class ConsumerMembership:
             assignments,
             self._link.config.group_instance_id,
         )
-        self._finder.ask(request, partial(self._on_sync, self.generation))
+        self._finder.send_for_group(request, partial(self._on_sync, self.generation))
 
     def _on_sync(
         self, generation: int, response: Response | None, error: ErrorCode, now: Micros
@@ -281,17 +281,17 @@ class ConsumerMembership:
         self._try_again(now, error)
 
     def _take_over(self, partitions: tuple[TopicPartition, ...], now: Micros) -> None:
-        """A poll is done with the rebalance; what it gave up is for the next one."""
+        """A poll completes the rebalance; revoked partitions require another one."""
         self._arrived = None
         self._joining = self._prepared = False
         if self.state is not MemberState.STABLE:
-            return  # out of the group again; the next rebalance gives up what it has
+            return  # out of the group again; the next rebalance revokes its partitions
         self._remembered, self._remembered_generation = partitions, self.generation
         if self._assigned(partitions, now):
             self.request_rejoin()
 
     def _try_again(self, now: Micros, error: ErrorCode) -> None:
-        """This attempt to join failed; the next one follows, after a back-off if need be."""
+        """This attempt to join failed; the next one follows, after a back-off if needed."""
         self._joining = False
         self._to_assign = None
         self._rejoin_needed = True
@@ -323,10 +323,10 @@ class ConsumerMembership:
         )
 
     def _heartbeat_due(self, now: Micros) -> None:
-        """The interval is over: send the heartbeat as soon as its thread sees that.
+        """The interval has passed: sends the heartbeat as soon as its thread wakes up.
 
-        The thread looks every ``retry.backoff.ms``; where that falls drifts with each look, so it
-        is drawn. A poll wakes it, and one that waits for records ends when a heartbeat is due.
+        The thread wakes up every ``retry.backoff.ms``, at a drawn phase. A poll wakes it, and one
+        that waits for records ends when a heartbeat is due.
 
         Source: ``AbstractCoordinator.HeartbeatThread.run``, ``pollHeartbeat``,
         ``ConsumerCoordinator.timeToNextPoll``.
@@ -356,7 +356,7 @@ class ConsumerMembership:
             request = HeartbeatRequest(
                 config.group_id, self.member_id, self.generation, config.group_instance_id
             )
-            self._finder.ask(request, partial(self._on_heartbeat, self.generation))
+            self._finder.send_for_group(request, partial(self._on_heartbeat, self.generation))
 
     def _on_heartbeat(
         self,
@@ -384,9 +384,9 @@ class ConsumerMembership:
     # -- leaving ----------------------------------------------------------------------------------
 
     def leave(self, done: Callable[[Micros], None], now: Micros) -> None:
-        """Tell the coordinator that we go; ``done`` is called when it knows, or cannot be told.
+        """Sends LeaveGroup; ``done`` is called at its response, or if it cannot be sent.
 
-        It is not told of a static member, which may come back.
+        Not for a static member, which may come back.
         """
         member_id = "" if self._link.config.group_instance_id else self.member_id
         self.forget()

@@ -1,9 +1,9 @@
-"""A consumer's offset commits, and what it learns from their outcome.
+"""A consumer's offset commits, and their outcomes.
 
-Auto-commit says, at a poll, what earlier polls returned, every ``auto.commit.interval.ms``, before
-each rebalance and at close. The other modes are of an application that commits after it has
-processed what a poll returned: it waits for the outcome (``commitSync``), or polls on and is told
-later (``commitAsync``, which is never tried again). Left out: offset metadata.
+Auto-commit commits, at a poll, the positions of earlier polls, every ``auto.commit.interval.ms``,
+before each rebalance and at close. The other modes are of an application that commits after it has
+processed a poll's records: it waits for the outcome (``commitSync``), or polls on and is called
+back later (``commitAsync``, which is never retried). Left out: offset metadata.
 
 Source: ``ConsumerCoordinator`` (``maybeAutoCommitOffsetsAsync``, ``onJoinPrepare``,
 ``commitOffsetsAsync``, ``invokeCompletedOffsetCommitCallbacks``, ``OffsetCommitResponseHandler``).
@@ -33,16 +33,16 @@ from sim.units import NEVER, Micros
 Offsets: TypeAlias = tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]
 
 Done: TypeAlias = Callable[[Micros], None]
-"""What to do when a commit is over, whatever came of it."""
+"""Callback of a completed commit, with any outcome."""
 
 
 Callback: TypeAlias = Callable[[Offsets, ErrorCode, Micros], None]
-"""What an application does when it is told of an asynchronous commit."""
+"""Callback of an application for an asynchronous commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class _AsyncCommit:
-    """A commit that nobody waits for."""
+    """An asynchronous commit."""
 
     offsets: Offsets
     callback: Callback
@@ -50,7 +50,7 @@ class _AsyncCommit:
 
 @dataclass(slots=True)
 class _SyncCommit:
-    """A commit that someone waits for."""
+    """A synchronous commit."""
 
     done: Done
     deadline: Micros
@@ -69,7 +69,7 @@ class ConsumerCommits:
         name: str,
     ) -> None:
         self.committed: dict[TopicPartition, Offset] = {}
-        """Last offset that the coordinator confirmed to this consumer."""
+        """Last offset acknowledged to this consumer."""
         self._link = link
         self._positions = positions
         self._finder = finder
@@ -78,9 +78,9 @@ class ConsumerCommits:
         self._next_auto_at: Micros = NEVER
         self._sync: _SyncCommit | None = None
         self._unsent: list[_AsyncCommit] = []
-        """Asynchronous ones for which a coordinator is looked for."""
+        """Asynchronous commits that wait for a coordinator."""
         self._completed: list[tuple[_AsyncCommit, ErrorCode]] = []
-        """Asynchronous ones of which the application is to be told."""
+        """Asynchronous commits whose callback is due."""
         finder.on_answer = self._on_coordinator
         self._fetching = False
         self._fetch_failures = 0
@@ -88,17 +88,17 @@ class ConsumerCommits:
     # -- auto-commit ------------------------------------------------------------------------------
 
     def begin(self, now: Micros) -> None:
-        """New partitions were assigned: the interval starts anew."""
+        """New partitions were assigned: the interval begins again."""
         if self._link.config.auto_commits:
             self._arm(now + self._link.config.auto_commit_interval_us)
 
     def pause(self) -> None:
-        """No partitions, nothing to commit."""
+        """Without partitions there is nothing to commit."""
         self._next_auto_at = NEVER
         self._link.cancel_timer("auto-commit")
 
     def auto(self, now: Micros) -> None:
-        """Commit without waiting, if the interval is over and there is someone to tell."""
+        """Commits asynchronously, if the interval has passed and the coordinator is known."""
         if now < self._next_auto_at or not self._finder.known:
             return
         self._arm(now + self._link.config.auto_commit_interval_us)
@@ -118,7 +118,7 @@ class ConsumerCommits:
     # -- asynchronous commits ---------------------------------------------------------------------
 
     def commit_async(self, callback: Callback, now: Micros) -> None:
-        """Commit what was returned, once; the application is told at a later poll.
+        """Commits the returned records once; the application's callback comes at a later poll.
 
         Without a coordinator the offsets wait for the end of one search for it.
         """
@@ -133,8 +133,8 @@ class ConsumerCommits:
             self._unsent.append(commit)
             self._finder.find(now)
 
-    def tell_outcomes(self, now: Micros) -> None:
-        """Call back for what is over, in the order in which it ended."""
+    def invoke_callbacks(self, now: Micros) -> None:
+        """Calls the callbacks of completed commits, in the order of completion."""
         completed, self._completed = self._completed, []
         for commit, error in completed:
             commit.callback(commit.offsets, error, now)
@@ -161,15 +161,15 @@ class ConsumerCommits:
             self._note(group, partition, offset, generation, error)
         self._completed.append((commit, error))
 
-    # -- commits that are waited for --------------------------------------------------------------
+    # -- synchronous commits -----------------------------------------------------------------------
 
     def commit_and_wait(self, done: Done, timeout_us: Micros, now: Micros) -> None:
-        """Commit what was returned, again while the error allows it, until the time is up."""
+        """Commits the returned records, with retries of retriable errors until the timeout."""
         self._sync = _SyncCommit(done, now + timeout_us)
         self._send_sync(now)
 
     def give_up(self) -> None:
-        """Nobody waits any more."""
+        """Ends the wait for a commit."""
         self._sync = None
         self._link.cancel_timer("commit")
 
@@ -178,7 +178,7 @@ class ConsumerCommits:
         if sync is None:
             return
         if not self._membership.may_commit:
-            self._finish(now)  # kicked out meanwhile: the commit cannot succeed
+            self._finish(now)  # removed from the group meanwhile: the commit cannot succeed
         elif self._finder.known:
             if not self._commit(partial(self._on_sync, sync)):
                 self._finish(now)
@@ -205,7 +205,7 @@ class ConsumerCommits:
     def _finish(self, now: Micros) -> None:
         sync, self._sync = self._sync, None
         assert sync is not None
-        self.tell_outcomes(now)
+        self.invoke_callbacks(now)
         sync.done(now)
 
     # -- the request ------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class ConsumerCommits:
     def _commit(
         self, then: Callable[[ErrorCode, Micros], None], offsets: Offsets | None = None
     ) -> bool:
-        """Send a commit, of all positions if of nothing else; say whether there was any."""
+        """Sends a commit, of all positions by default; false if there are none."""
         if offsets is None:
             offsets = self._positions.consumed()
         membership = self._membership
@@ -226,7 +226,7 @@ class ConsumerCommits:
             offsets,
             self._link.config.group_instance_id,
         )
-        self._finder.ask(request, partial(self._on_committed, request, then))
+        self._finder.send_for_group(request, partial(self._on_committed, request, then))
         return True
 
     def _on_committed(
@@ -264,7 +264,7 @@ class ConsumerCommits:
     # -- committed offsets ------------------------------------------------------------------------
 
     def fetch_committed(self, _now: Micros) -> None:
-        """Ask where the group stands, for partitions that begin there."""
+        """Fetches the group's offsets, for partitions that begin there."""
         if self._fetching or not self._finder.known or self._link.is_set("offsets"):
             return
         partitions = self._positions.without_committed()
@@ -274,7 +274,7 @@ class ConsumerCommits:
         request = OffsetFetchRequest(
             self._link.config.group_id, partitions, require_stable=self._link.config.require_stable
         )
-        self._finder.ask(request, partial(self._on_offsets, self._membership.generation))
+        self._finder.send_for_group(request, partial(self._on_offsets, self._membership.generation))
 
     def _on_offsets(
         self, generation: int, response: Response | None, error: ErrorCode, now: Micros
@@ -282,7 +282,7 @@ class ConsumerCommits:
         self._fetching = False
         if error is ErrorCode.NONE:
             self._fetch_failures = 0
-            # Another member may have moved on since an earlier generation.
+            # Another member may have committed since an earlier generation.
             if generation == self._membership.generation:
                 assert isinstance(response, OffsetFetchResponse)
                 self._positions.take_committed(response.offsets)

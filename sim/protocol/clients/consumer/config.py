@@ -1,7 +1,7 @@
 """A consumer's settings: Kafka's, in microseconds and bytes, with Kafka's defaults.
 
-Each field names the Kafka setting it stands for. Settings without effect on what is modelled
-(deserializers, security, buffers of the socket) are absent.
+Each field names its Kafka setting. Settings without effect on the model (deserializers, security,
+buffers of the socket) are absent.
 
 Source: ``org.apache.kafka.clients.consumer.ConsumerConfig`` (4.1).
 """
@@ -18,12 +18,12 @@ ResetPolicy = Literal["latest", "earliest", "none"]
 """``auto.offset.reset``; ``by_duration`` is not modelled."""
 
 LARGEST_POLL = 1 << 31
-"""No poll returns more records than this."""
+"""Limit of records of a poll."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerConfig:
-    """What a consumer is told at its start; ``group_id`` is empty for one without a group."""
+    """A consumer's settings; ``group_id`` is empty for one without a group."""
 
     topics: tuple[str, ...]
     """Subscribed to in a group; without one, all their partitions are assigned."""
@@ -32,7 +32,7 @@ class ConsumerConfig:
     group_protocol: str = "classic"
     """``group.protocol``: ``classic``, or ``consumer`` (KIP-848)."""
     group_remote_assignor: str = ""
-    """``group.remote.assignor``: the coordinator's to use; empty leaves the choice to it."""
+    """``group.remote.assignor``: the coordinator's assignor; empty for its default."""
     partition_assignment_strategy: tuple[str, ...] = ("range", "cooperative-sticky")
     """``partition.assignment.strategy``, in the order of choice."""
     group_instance_id: str = ""
@@ -58,30 +58,30 @@ class ConsumerConfig:
     auto_commit_interval_us: Micros = 5 * SECOND
     """``auto.commit.interval.ms``."""
     commit_after_processing: bool = False
-    """The application calls ``commitSync`` when it has processed what a poll returned."""
+    """True if the application calls ``commitSync`` after it has processed a poll's records."""
     commit_async: bool = False
     """As before, but ``commitAsync``, and ``commitSync`` once, before it closes the consumer."""
     auto_offset_reset: ResetPolicy = "latest"
     """``auto.offset.reset``."""
     names_epochs: bool = True
-    """Whether fetches say which leader epoch is believed in (KIP-320); not a setting."""
+    """True if fetches carry the known leader epoch (KIP-320); not a setting."""
     validates: bool = True
-    """Whether positions are validated when another leader is known (KIP-320); not a setting."""
+    """True if positions are validated when another leader is known (KIP-320); not a setting."""
     tracks_epochs: bool = True
-    """Whether it knows the leader epochs of its metadata, and takes no older ones (KAFKA-7738); not
+    """True if it knows the leader epochs of its metadata, and ignores older ones (KAFKA-7738); not
     a setting."""
     commits_epochs: bool = True
-    """Whether commits name the leader epoch of what was read last (KIP-320); not a setting."""
-    tells_generation: bool = True
-    """Whether a member that joins names the generation it was in (KIP-792); not a setting."""
+    """True if commits carry the leader epoch of the last record (KIP-320); not a setting."""
+    sends_generation: bool = True
+    """True if a joining member sends its former generation (KIP-792); not a setting."""
     isolation_level: str = "read_uncommitted"
-    """``isolation.level``: ``read_committed`` leaves out what is undecided or aborted."""
+    """``isolation.level``: ``read_committed`` skips undecided and aborted records."""
     client_rack: str = ""
     """``client.rack``."""
     request_timeout_us: Micros = 30 * SECOND
     """``request.timeout.ms``."""
     api_timeout_us: Micros = 60 * SECOND
-    """``default.api.timeout.ms``: how long a ``commitSync`` is tried again."""
+    """``default.api.timeout.ms``: time of a ``commitSync``'s retries."""
     retry_backoff_us: Micros = 100 * MS
     """``retry.backoff.ms``."""
     retry_backoff_us_max: Micros = 1 * SECOND
@@ -89,9 +89,9 @@ class ConsumerConfig:
     metadata_age_us_max: Micros = 5 * MINUTE
     """``metadata.max.age.ms``."""
     require_stable: bool = True
-    """Whether it waits for the end of transactions that hold offsets of its group (KIP-447)."""
+    """True if it waits for the end of transactions that hold offsets of its group (KIP-447)."""
     processing_us: Micros = 0
-    """What the application spends on each record before it polls again; not a Kafka setting."""
+    """Processing time of each record before the next poll; not a Kafka setting."""
 
     def __post_init__(self) -> None:
         assert self.topics, "a consumer reads at least one topic"
@@ -103,17 +103,17 @@ class ConsumerConfig:
 
     @property
     def cooperates(self) -> bool:
-        """Whether the member keeps what does not move: if all its assignors can (KIP-429)."""
+        """True if all its assignors are cooperative: partitions that do not move stay (KIP-429)."""
         return all(name in COOPERATIVE for name in self.partition_assignment_strategy)
 
     @property
     def auto_commits(self) -> bool:
-        """Whether positions are committed by the client itself."""
+        """True if the client commits positions on its own."""
         return self.enable_auto_commit and bool(self.group_id) and not self.commit_after_processing
 
     @property
     def commits_at_close(self) -> bool:
-        """Whether positions are committed once more before the group is left."""
+        """True if positions are committed once more before the group is left."""
         return self.auto_commits or (self.commit_async and bool(self.group_id))
 
 

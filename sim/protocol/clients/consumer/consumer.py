@@ -1,9 +1,9 @@
-"""A consumer: Kafka's classic ``KafkaConsumer`` in its poll loop, with the application around it.
+"""A consumer: Kafka's ``KafkaConsumer`` in its poll loop, with the application around it.
 
-The application polls, spends its time on each record that it got, and polls again. What the client
-does for itself happens at a poll (joining, auto-commit, fetching), except heartbeats, which have
-their own thread. With ``group.protocol`` consumer (KIP-848) polls go on while partitions come and
-go. Left out: seek and pause.
+The application polls, processes each record, and polls again. The client works during a poll
+(joining, auto-commit, fetching), except for heartbeats, which have their own thread. With
+``group.protocol`` consumer (KIP-848) polls continue during reconciliation. Left out: seek and
+pause.
 
 Source: ``ClassicKafkaConsumer``, ``AsyncKafkaConsumer``, ``ConsumerCoordinator``,
 ``AbstractFetch``.
@@ -56,7 +56,7 @@ class Consumer(PollLoop):
         self._commits = ConsumerCommits(link, self._positions, self._finder, self._membership, name)
         self._metadata.on_change.append(self._on_metadata)
         self._close_due = False
-        """The application closes when it has processed what it has."""
+        """True if the application closes after it has processed its records."""
 
     # -- views ------------------------------------------------------------------------------------
 
@@ -65,22 +65,22 @@ class Consumer(PollLoop):
         return tuple(sorted(self._positions.all()))
 
     def position(self, partition: TopicPartition) -> Offset:
-        """The next offset to return; -1 if the partition is not its own, or not known yet."""
+        """Next offset to return; -1 if the partition is not assigned, or not known yet."""
         position = self._positions.all().get(partition)
         return -1 if position is None or position.stage is not Stage.FETCHING else position.offset
 
     def committed(self) -> Mapping[TopicPartition, Offset]:
-        """Offsets that the coordinator has confirmed to this consumer."""
+        """Offsets acknowledged as committed to this consumer."""
         return self._commits.committed
 
     # -- poll -------------------------------------------------------------------------------------
 
     def _poll(self, now: Micros) -> None:
-        """Poll until records are returned that take time, or there are none."""
+        """Polls until records are returned that take time, or there are none."""
         while self._polling:
             if self.config.group_id:
                 self._membership.progress(now)
-                self._commits.tell_outcomes(now)
+                self._commits.invoke_callbacks(now)
                 if not self._membership.rebalancing:
                     self._commits.auto(now)
                     self._commits.fetch_committed(now)
@@ -126,7 +126,7 @@ class Consumer(PollLoop):
     # -- assignment -------------------------------------------------------------------------------
 
     def _join_as(self) -> ConsumerMembership | ConsumerMembershipManager:
-        """The member that ``group.protocol`` asks for."""
+        """Membership of ``group.protocol``."""
         link, finder = self._link, self._finder
         if self.config.group_protocol == "classic":
             return ConsumerMembership(
@@ -161,16 +161,16 @@ class Consumer(PollLoop):
 
     def _lost(self, _now: Micros) -> None:
         had = bool(self._positions.all())
-        self._positions.assign((), Stage.WANTS_COMMITTED)
+        self._positions.assign((), Stage.AWAITS_COMMITTED)
         self._fetcher.forget()
         self._commits.pause()
         if had:
             self._note_assignment()
 
     def _prepare(self, then: Callable[[Micros], None], now: Micros) -> None:
-        """Before a rebalance: commit, then give up everything.
+        """Before a rebalance: commits, then revokes all partitions.
 
-        A member that cooperates keeps all, unless it has lost its membership.
+        A cooperative member keeps all, unless it has lost its membership.
         """
         if self.config.auto_commits:
             self._commits.commit_and_wait(
@@ -182,16 +182,16 @@ class Consumer(PollLoop):
     def _give_up(self, then: Callable[[Micros], None], now: Micros) -> None:
         if not self.config.cooperates or self._membership.generation < 0:
             self._note_revocation(self.assignment())
-            self._positions.assign((), Stage.WANTS_COMMITTED)
+            self._positions.assign((), Stage.AWAITS_COMMITTED)
             self._fetcher.forget()
             self._commits.pause()
         then(now)
 
     def _assigned(self, partitions: tuple[TopicPartition, ...], now: Micros) -> bool:
-        """Take over what is new; say whether anything was given up."""
+        """Adds new partitions; true if any were revoked."""
         given_up = tuple(p for p in self.assignment() if p not in partitions)
         self._note_revocation(given_up)
-        self._positions.assign(partitions, Stage.WANTS_COMMITTED)
+        self._positions.assign(partitions, Stage.AWAITS_COMMITTED)
         self._commits.begin(now)
         self._note_assignment()
         return bool(given_up)
@@ -218,7 +218,7 @@ class Consumer(PollLoop):
     def _close(self, now: Micros) -> None:
         # While it closes, it processes nothing.
         if self.config.commit_async and self._link.is_set("processed"):
-            self._close_due = True  # what it commits then, it has processed
+            self._close_due = True  # it has processed the records that it commits then
         else:
             super()._close(now)
 
@@ -231,4 +231,4 @@ class Consumer(PollLoop):
 
 
 def _heed_nothing(_offsets: Offsets, _error: ErrorCode, _now: Micros) -> None:
-    """The callback of an application that leaves it at what was committed before."""
+    """Callback of an application that ignores the outcome."""

@@ -1,8 +1,8 @@
-"""A consumer as a member of a group of the consumer protocol (KIP-848).
+"""Membership of the consumer protocol (KIP-848).
 
-It sends heartbeats, is told in their answers what to have, gives up what it is to give up (after a
-commit, where the client commits for itself), takes what is new, and says so in the next heartbeat.
-What it keeps it reads on all the while. Left out: static membership, listeners of the application,
+It sends heartbeats, gets its target assignment in their responses, revokes partitions (after a
+commit, with auto-commit), adds new ones, and reports that in the next heartbeat. It continues to
+read partitions that it keeps. Left out: static membership, listeners of the application,
 subscription by regular expression.
 
 Source: ``AbstractMembershipManager``, ``ConsumerMembershipManager``,
@@ -34,7 +34,7 @@ _FENCED = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID}
 
 
 class HeartbeatState(Enum):
-    """Where the member stands; Kafka's ``MemberState`` of the client, without passing states."""
+    """State of the member; Kafka's ``MemberState`` of the client, without transient states."""
 
     UNSUBSCRIBED = "unsubscribed"
     JOINING = "joining"
@@ -42,13 +42,13 @@ class HeartbeatState(Enum):
     ACKNOWLEDGING = "acknowledging"
     STABLE = "stable"
     STALE = "stale"
-    """It has left because its application polls too rarely, and joins at the next poll."""
+    """It has left because its application polls too rarely, and rejoins at the next poll."""
     LEFT = "left"
 
 
 @dataclass(frozen=True, slots=True)
 class _LocalAssignment:
-    """What the member was told to have, counted: the same again is another one after a change."""
+    """An assignment with a counter: an equal one after a change is another one."""
 
     number: int
     partitions: tuple[TopicPartition, ...]
@@ -58,13 +58,13 @@ _NONE = _LocalAssignment(-1, ())
 
 
 class Holdings:
-    """What a membership does to the partitions of its consumer; each call is one step.
+    """Port to the partitions of the membership's consumer; each call is one step.
 
     Args:
-        hold: Stop reading these, which keep their positions.
-        take: Have exactly these.
-        lose: Have nothing any more.
-        commit: Commit, if the client commits for itself; says when that is over.
+        hold: Stops reading these, which keep their positions.
+        take: Sets the partitions.
+        lose: Removes all partitions.
+        commit: Commits, with auto-commit, and calls back at the end.
     """
 
     def __init__(
@@ -84,11 +84,11 @@ class Holdings:
 class ConsumerMembershipManager:
     """One consumer's membership of its group.
 
-    ``member_id`` stays for the life of the process; ``holdings`` are its partitions.
+    ``member_id`` is the same for the whole process; ``holdings`` are its partitions.
     """
 
     rebalancing = False
-    """What it keeps it reads on, so a poll never waits for the group."""
+    """Always false: it reads kept partitions on, so a poll never waits for the group."""
 
     def __init__(
         self, link: ConsumerLink, finder: CoordinatorFinder, member_id: str, holdings: Holdings
@@ -104,31 +104,31 @@ class ConsumerMembershipManager:
         self._target = _NONE
         self._reconciling = False
         self._life = 0
-        """Counts the times it has joined: what was asked before a new one says nothing."""
+        """Number of its joins: requests before a new one are ignored."""
         self._in_flight = False
         self._interval_us: Micros = 0
         self._next_at: Micros = LONG_AGO
         self._not_before: Micros = LONG_AGO
         self._failures = 0
         self._sent: _LocalAssignment | None = None
-        """The assignment that the coordinator was told of last; ``None``: tell everything."""
+        """Last assignment sent to the coordinator; ``None``: the next heartbeat is full."""
 
     @property
     def may_commit(self) -> bool:
-        """Whether the coordinator takes it for a member."""
+        """True if it is a member at the coordinator."""
         return self.generation > JOIN_EPOCH
 
     def retries_commit(self, error: ErrorCode) -> bool:
-        """Whether a commit that was refused is sent again, with the epoch as it is now."""
+        """True if a refused commit is sent again, with the present epoch."""
         return error is ErrorCode.STALE_MEMBER_EPOCH and self.may_commit
 
     def commit_refused(self, error: ErrorCode) -> None:
-        """A commit was refused: the next heartbeat finds out why."""
+        """A commit was refused: the next heartbeat gets the reason."""
 
     # -- at a poll --------------------------------------------------------------------------------
 
     def progress(self, now: Micros) -> None:
-        """Do what a poll does for the group: join, reconcile."""
+        """Group part of a poll: joins, reconciles."""
         if self.state in {HeartbeatState.UNSUBSCRIBED, HeartbeatState.STALE}:
             self._join()
         self._reconcile(now, can_commit=True)
@@ -143,18 +143,18 @@ class ConsumerMembershipManager:
         self._in_flight = False
 
     def expire(self, now: Micros) -> None:
-        """``max.poll.interval.ms`` is over: leave, and join again at the next poll."""
+        """``max.poll.interval.ms`` has passed: leaves, and rejoins at the next poll."""
         if self.may_commit and self._finder.known:
             self._say_goodbye(lambda _now: None)
         self._release(HeartbeatState.STALE, now)
 
     def leave(self, done: Callable[[Micros], None], now: Micros) -> None:
-        """Tell the coordinator that we go; ``done`` is called when it knows, or cannot be told."""
-        told = self.may_commit and self._finder.known
-        if told:
+        """Sends a leaving heartbeat; ``done`` is called at its response, or if it is impossible."""
+        is_sent = self.may_commit and self._finder.known
+        if is_sent:
             self._say_goodbye(done)
         self._release(HeartbeatState.LEFT, now)
-        if not told:
+        if not is_sent:
             done(now)
 
     def _say_goodbye(self, done: Callable[[Micros], None]) -> None:
@@ -165,7 +165,7 @@ class ConsumerMembershipManager:
         return ConsumerGroupHeartbeatRequest(group, self.member_id, LEAVE_EPOCH)
 
     def _release(self, state: HeartbeatState, now: Micros) -> None:
-        """Nothing is ours any more."""
+        """Removes all partitions."""
         self._life += 1
         self.generation = JOIN_EPOCH
         self.state = state
@@ -174,7 +174,7 @@ class ConsumerMembershipManager:
 
     # -- reconciliation ---------------------------------------------------------------------------
 
-    def _told(self, assignment: tuple[TopicPartition, ...]) -> None:
+    def _on_assignment(self, assignment: tuple[TopicPartition, ...]) -> None:
         if self._target is _NONE or self._target.partitions != assignment:
             self._target = _LocalAssignment(self._target.number + 1, assignment)
         if self._target != self._current:
@@ -197,7 +197,7 @@ class ConsumerMembershipManager:
     def _revoke_and_assign(self, target: _LocalAssignment, life: int, now: Micros) -> None:
         self._reconciling = False
         if life != self._life or self.state is not HeartbeatState.RECONCILING:
-            return  # fenced or gone meanwhile
+            return  # fenced or left meanwhile
         self._current = target
         self._holdings.take(target.partitions, now)
         self.state = HeartbeatState.ACKNOWLEDGING
@@ -206,7 +206,7 @@ class ConsumerMembershipManager:
     # -- heartbeats -------------------------------------------------------------------------------
 
     def _beat(self, now: Micros) -> None:
-        """Send a heartbeat if one is due, and see to the next."""
+        """Sends a heartbeat if one is due, and schedules the next."""
         idle = {HeartbeatState.UNSUBSCRIBED, HeartbeatState.STALE, HeartbeatState.LEFT}
         if self.state in idle or self._in_flight:
             return
@@ -226,10 +226,10 @@ class ConsumerMembershipManager:
             self.state = HeartbeatState.STABLE if done else HeartbeatState.RECONCILING
         self._in_flight = True
         self._next_at = now + self._interval_us
-        self._finder.ask(request, partial(self._on_heartbeat, self._life))
+        self._finder.send_for_group(request, partial(self._on_heartbeat, self._life))
 
     def _request(self) -> Request:
-        """All that there is to say to a coordinator that may not know it; else what is new.
+        """A full heartbeat for a coordinator that may not know the member; else the changes.
 
         Source: ``ConsumerHeartbeatRequestManager.HeartbeatState.buildRequestData``.
         """
@@ -274,7 +274,7 @@ class ConsumerMembershipManager:
         self._interval_us = response.heartbeat_interval_us
         self.generation = response.member_epoch
         if response.assignment is not None:
-            self._told(response.assignment)
+            self._on_assignment(response.assignment)
             self._reconcile(now, can_commit=False)
         self._beat(now)
 
@@ -291,5 +291,5 @@ class ConsumerMembershipManager:
         if not answered or error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             self._not_before = now + self._link.backoff(self._failures)
             self._failures += 1
-        # Otherwise another coordinator is looked for, and asked at once.
+        # Otherwise another coordinator is looked up, and gets it at once.
         self._arm(max(self._not_before, now + self._link.config.retry_backoff_us))

@@ -1,7 +1,7 @@
-"""What the parts of a consumer share: open requests, timers, and the effects of one decision.
+"""Shared by the parts of a consumer: open requests, timers, and the effects of one decision.
 
-A request carries what to do with its answer, so that no part has to know the others' numbers. An
-answer to a request that is no longer open is dropped.
+A request carries its callback, so that no part has to know the others' correlation ids. A response
+to a request that is no longer open is dropped.
 
 Source: ``org.apache.kafka.clients.consumer.internals.ConsumerNetworkClient``.
 """
@@ -22,14 +22,14 @@ from sim.trace.emit import Emit
 from sim.units import Micros
 
 COORDINATOR_CHANNEL = "coordinator"
-"""Kafka keeps a connection of its own to the coordinator, also when that broker is fetched from."""
+"""Connection to the coordinator, separate from that of fetches, as in Kafka."""
 
 
 ConsumerEffect = Effect | Deliver | Stopped | WorkTaken | WorkEnding | ExternalWrite
-"""What a consumer may ask of its host; the last three only that of a task or of a sink."""
+"""Effects of a consumer; the last three only of a task or a sink."""
 
 OnAnswer: TypeAlias = Callable[[NodeId, Response | None, ErrorCode, Micros], None]
-"""Sender, answer or ``None``, why there is none (NONE if there is one), instant."""
+"""Sender, response or ``None``, error (NONE with a response), instant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +39,18 @@ class _Open:
 
 
 class ConsumerLink:
-    """The effects of one decision, and the requests and timers that outlive it."""
+    """Effects of one decision, and the requests and timers that outlive it."""
 
     def __init__(self, config: ConsumerConfig, unit: Callable[[], float]) -> None:
         self.config = config
         self.unit = unit
         """Draws for jitter and for the choice of a broker; uniform in [0, 1)."""
         self.error = ErrorCode.NONE
-        """What the next poll raises; NONE for nothing."""
+        """Error that the next poll raises; NONE without one."""
         self.failed_at: dict[NodeId, Micros] = {}
-        """When a request to a server last failed without an answer."""
+        """Time of each server's last request without a response."""
         self.on_disconnect: Callable[[], None] = _nothing
-        """Called when a request fails without an answer: metadata may be stale."""
+        """Called when a request fails without a response: metadata may be stale."""
         self.effects: list[ConsumerEffect] = []
         self._disconnects: list[Disconnect] = []
         self._correlation = 0
@@ -59,7 +59,7 @@ class ConsumerLink:
         self._timers: dict[str, Callable[[Micros], None]] = {}
 
     def take(self) -> list[ConsumerEffect]:
-        """All effects since the last call, in order."""
+        """Effects since the last call, in order."""
         effects, self.effects = self.effects, []
         if self._disconnects:
             effects += self._disconnects
@@ -67,11 +67,11 @@ class ConsumerLink:
         return effects
 
     def disconnect(self, effect: Disconnect) -> None:
-        """Close a connection, after all else: requests that fail by it come back at once."""
+        """Closes a connection, after all other effects: its open requests fail at once."""
         self._disconnects.append(effect)
 
     def fail(self, error: ErrorCode) -> None:
-        """The next poll raises this error, on which the application gives up and closes."""
+        """The next poll raises this error, on which the application closes."""
         self.error = error
 
     # -- requests ---------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class ConsumerLink:
         channel: str = "",
         timeout_us: Micros = 0,
     ) -> int:
-        """Send, and say what to do with the answer; a timeout of 0 is ``request.timeout.ms``."""
+        """Sends with a callback; a timeout of 0 is ``request.timeout.ms``."""
         self._correlation += 1
         self._open[self._correlation] = _Open(to, on_answer)
         self._open_at[to] = self._open_at.get(to, 0) + 1
@@ -94,17 +94,17 @@ class ConsumerLink:
         return self._correlation
 
     def open_requests(self, node: NodeId) -> int:
-        """How many requests a server has not answered."""
+        """Number of a server's open requests."""
         return self._open_at.get(node, 0)
 
     def abandon(self, correlation: int) -> None:
-        """Do not wait for the answer; the place on the connection stays taken until it comes."""
+        """Ignores the response; the place on the connection stays taken until it comes."""
         item = self._open.get(correlation)
         if item is not None:
             self._open[correlation] = _Open(item.to, _drop)
 
     def answered(self, event: ResponseReceived | RequestFailed, now: Micros) -> None:
-        """Hand an answer, or its absence, to whoever asked."""
+        """Passes a response, or its absence, to the callback."""
         item = self._open.pop(event.correlation, None)
         if item is None:
             return
@@ -119,17 +119,17 @@ class ConsumerLink:
     # -- timers -----------------------------------------------------------------------------------
 
     def set_timer(self, name: str, at: Micros, fn: Callable[[Micros], None]) -> None:
-        """Call at the instant; a timer of that name already set is moved."""
+        """Calls at the instant; a timer of that name already set is moved."""
         self._timers[name] = fn
         self.effects.append(SetTimer(name, at))
 
     def cancel_timer(self, name: str) -> None:
-        """Do not call; harmless if it is not set."""
+        """Cancels a timer; harmless if it is not set."""
         if self._timers.pop(name, None) is not None:
             self.effects.append(CancelTimer(name))
 
     def is_set(self, name: str) -> bool:
-        """Whether a timer of that name is to fire."""
+        """True if a timer of that name is set."""
         return name in self._timers
 
     def fire(self, name: str, now: Micros) -> None:
@@ -143,7 +143,7 @@ class ConsumerLink:
         self.effects.append(row)
 
     def end(self) -> None:
-        """Forget all open requests and timers."""
+        """Drops all open requests and timers."""
         for name in list(self._timers):
             self.cancel_timer(name)
         self._open.clear()
@@ -157,8 +157,8 @@ class ConsumerLink:
 
 
 def _nothing() -> None:
-    """Until someone listens."""
+    """Default callback."""
 
 
 def _drop(_to: NodeId, _response: Response | None, _error: ErrorCode, _now: Micros) -> None:
-    """An answer nobody waits for."""
+    """Ignores a response."""

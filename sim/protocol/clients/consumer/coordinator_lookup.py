@@ -1,4 +1,4 @@
-"""How a consumer finds its group's coordinator, and notices that it has lost it.
+"""Finds a consumer's group coordinator, and detects its loss.
 
 Source: ``AbstractCoordinator.ensureCoordinatorReady``, ``FindCoordinatorResponseHandler``.
 """
@@ -49,15 +49,15 @@ _LOST = frozenset(
 
 
 class CoordinatorFinder:
-    """The coordinator's id, as long as it is believed."""
+    """The coordinator's id, as long as it is valid."""
 
     def __init__(self, link: ConsumerLink, metadata: ConsumerMetadata) -> None:
         self.node: NodeId = NO_LEADER
         """The coordinator; NO_LEADER while it is unknown."""
         self.found_at: Micros = LONG_AGO
-        """When it was last found: the session is counted anew from then on."""
+        """Time when it was last found: the session begins again from then on."""
         self.on_answer: Callable[[ErrorCode, Micros], None] = _nobody_waits
-        """Called when a search has ended: NONE if there is a coordinator to talk to now."""
+        """Called when a lookup has ended: NONE if the coordinator is known now."""
         self._link = link
         self._metadata = metadata
         self._asking = False
@@ -65,11 +65,11 @@ class CoordinatorFinder:
 
     @property
     def known(self) -> bool:
-        """Whether there is a coordinator to talk to."""
+        """True if the coordinator is known."""
         return self.node != NO_LEADER
 
     def send(self, request: Request, on_answer: OnAnswer, timeout_us: Micros = 0) -> None:
-        """Send to the coordinator, over the connection kept for it.
+        """Sends to the coordinator, over its own connection.
 
         Raises:
             AssertionError: If it is not known.
@@ -79,12 +79,14 @@ class CoordinatorFinder:
             self.node, request, on_answer, channel=COORDINATOR_CHANNEL, timeout_us=timeout_us
         )
 
-    def ask(self, request: Request, on_answer: OnGroupAnswer, timeout_us: Micros = 0) -> None:
-        """Send, and heed what the answer says of the coordinator before it is handed on."""
+    def send_for_group(
+        self, request: Request, on_answer: OnGroupAnswer, timeout_us: Micros = 0
+    ) -> None:
+        """Sends a request, and notes coordinator errors of the response before passing it on."""
         self.send(request, partial(self._on_group_answer, on_answer), timeout_us)
 
     def find(self, now: Micros) -> None:
-        """Ask any broker, unless it is known, asked for, or was asked for just now."""
+        """Sends FindCoordinator to any broker, unless it is known, looked up, or was just now."""
         if self.known or self._asking or self._link.is_set("find"):
             return
         self._asking = True
@@ -95,9 +97,9 @@ class CoordinatorFinder:
         )
 
     def lose(self, node: NodeId) -> None:
-        """That coordinator is not, or no longer: forget it, and close the connection to it.
+        """That node is not, or no longer, the coordinator: drops it, and closes its connection.
 
-        Open requests on it fail. A node that is not believed any more is not lost twice.
+        Open requests on it fail. No effect for another node.
         """
         if node == self.node:
             self.node = NO_LEADER
@@ -111,7 +113,7 @@ class CoordinatorFinder:
         error: ErrorCode,
         now: Micros,
     ) -> None:
-        """Lose the coordinator if its answer, or that there is none, says that it is not one."""
+        """Drops the coordinator if its error, or failure, shows that it is not one."""
         if response is not None:
             assert isinstance(response, _GROUP_RESPONSES)
             error = response.error
@@ -144,4 +146,4 @@ class CoordinatorFinder:
 
 
 def _nobody_waits(_error: ErrorCode, _now: Micros) -> None:
-    """Until someone listens."""
+    """Default callback."""

@@ -1,4 +1,4 @@
-"""What a consumer tells its application."""
+"""Effects of a consumer on its application."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,11 @@ from sim.protocol.ports import Batch
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """A poll returned a batch, or a part of it: the application has these records now."""
+    """A poll returned a batch, or a part of it, to the application."""
 
     partition: TopicPartition
     base_offset: Offset
-    """Of the first record returned."""
+    """Offset of the first record returned."""
     last_offset: Offset
     leader_epoch: LeaderEpoch
     producer_index: int
@@ -48,13 +48,13 @@ def delivery(
 
 @dataclass(frozen=True, slots=True)
 class ExternalWrite:
-    """A sink task writes to the external system; all of it is there at once."""
+    """A sink task writes to the external system, which stores it at once."""
 
     pieces: tuple[Deliver, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The consumer is closed: asked to (NONE), or its poll raised the error."""
+    """The consumer is closed: by its application (NONE), or because its poll raised the error."""
 
     error: ErrorCode

@@ -1,13 +1,13 @@
-"""How a consumer fetches: one request in flight per broker, sessions, and a buffer before poll.
+"""A consumer's fetches: one request in flight per broker, sessions, and a buffer before poll.
 
-A partition is asked for only when nothing of it is buffered, and a broker only when nothing of any
-of its partitions is, so fetching is at most one response ahead of the application. A partition is
-fetched from its leader, or from the replica that the leader has named (KIP-392), until its lease of
+A partition is fetched only when nothing of it is buffered, and from a broker only when nothing of
+any of its partitions is, so fetching is at most one response ahead of the application. A partition
+is fetched from its leader, or from its preferred read replica (KIP-392), until its lease of
 ``metadata.max.age.ms`` ends, another leader is known, it is offline, or a fetch from it fails. Left
 out: pauses.
 
-A partition whose broker says that it does not lead it waits here for newer metadata; Kafka asks the
-same broker again until it has them.
+A partition whose broker does not lead it waits here for newer metadata; Kafka sends to the same
+broker again until it has them.
 
 Source: ``AbstractFetch``, ``FetchCollector``, ``FetchSessionHandler`` (KIP-227).
 """
@@ -57,8 +57,8 @@ class _Session:
 
     id: int = 0
     epoch: int = 0
-    asked: dict[TopicPartition, tuple[Offset, LeaderEpoch]] = field(default_factory=dict)
-    """What the broker remembers of each partition."""
+    requested: dict[TopicPartition, tuple[Offset, LeaderEpoch]] = field(default_factory=dict)
+    """The broker's state of each partition."""
     places: dict[TopicPartition, Position] = field(default_factory=dict)
     """The partitions of the last request; the same object as long as nothing but offsets moved."""
     in_flight: bool = False
@@ -66,16 +66,16 @@ class _Session:
 
 @dataclass(slots=True)
 class _Buffered:
-    """One partition's part of a response, as far as it is not returned yet."""
+    """One partition's part of a response, not fully returned yet."""
 
     partition: TopicPartition
     position: Position
     offset: Offset
-    """Where the consumer must stand for this to be of use."""
+    """Position of the consumer for which it is valid."""
     result: FetchResult
     sender: NodeId
     committed_only: CommittedOnly | None
-    """What to leave out, for a reader of committed data."""
+    """Filter of a reader of committed data."""
     next_batch: int = 0
 
 
@@ -95,25 +95,25 @@ class ConsumerFetcher:
         self._buffer: deque[_Buffered] = deque()
         self._by_node: dict[NodeId, dict[TopicPartition, Position]] = {}
         self._layout = -1
-        """Of the positions, when they were grouped by broker; -1 to group them anew."""
+        """Layout of the positions, when they were grouped by broker; -1 to group them again."""
         self._lease_ends: Micros = NEVER
-        """When the first partition that is read from another replica goes back to its leader."""
+        """First end of a preferred read replica's lease."""
         self._leaderless = False
         self._committed_only = link.config.isolation_level == "read_committed"
         self._moved: dict[TopicPartition, None] = {}
-        """Partitions whose offset has moved since they were last asked for."""
+        """Partitions whose offset has moved since their last fetch."""
         self.collected: list[Deliver] = []
-        """What the last poll returned."""
+        """Records that the last poll returned."""
 
     def forget(self) -> None:
-        """The partitions were taken away: what is buffered is of no use."""
+        """Partitions were removed: drops the buffer."""
         self._buffer.clear()
         self._moved.clear()
 
-    # -- asking -----------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     def send(self, now: Micros) -> None:
-        """Ask every broker that may be asked for what it leads."""
+        """Sends fetches to every broker that is free."""
         if not self._positions.changed:
             return
         self._positions.changed = False
@@ -166,23 +166,23 @@ class ConsumerFetcher:
     ) -> None:
         config = self._link.config
         if session.epoch == 0:
-            session.asked = {}
+            session.requested = {}
         candidates: Iterable[TopicPartition] = places
         forgotten: tuple[TopicPartition, ...] = ()
         if session.places is places and session.epoch > 0:
             candidates = [place for place in self._moved if place in places]
         else:
-            forgotten = tuple(place for place in session.asked if place not in places)
+            forgotten = tuple(place for place in session.requested if place not in places)
             session.places = places
         for place in forgotten:
-            del session.asked[place]
+            del session.requested[place]
         changed = []
         for place in candidates:
             self._moved.pop(place, None)
             position = places[place]
             epoch = self._metadata.leader(place).leader_epoch if config.names_epochs else NO_EPOCH
-            if session.asked.get(place) != (position.offset, epoch):
-                session.asked[place] = (position.offset, epoch)
+            if session.requested.get(place) != (position.offset, epoch):
+                session.requested[place] = (position.offset, epoch)
                 changed.append(
                     FetchPartition(
                         place, position.offset, epoch, max_bytes=config.partition_fetch_bytes_max
@@ -204,7 +204,7 @@ class ConsumerFetcher:
         )
         self._link.send(node, request, partial(self._on_answer, session, places))
 
-    # -- answers ----------------------------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------------
 
     def _on_answer(
         self,
@@ -218,8 +218,8 @@ class ConsumerFetcher:
         session.in_flight = False
         self._positions.changed = True
         if response is None:
-            for asked_of in places.values():
-                asked_of.preferred = NO_LEADER
+            for requested_of in places.values():
+                requested_of.preferred = NO_LEADER
             self._reopen(session)  # the broker may or may not have seen the request
             return
         assert isinstance(response, FetchResponse)
@@ -239,10 +239,10 @@ class ConsumerFetcher:
             if position is None:
                 continue
             if result.batches or result.error is not ErrorCode.NONE or result.preferred >= 0:
-                asked = session.asked[place][0]
+                requested = session.requested[place][0]
                 committed_only = CommittedOnly(result.aborted) if self._committed_only else None
                 self._buffer.append(
-                    _Buffered(place, position, asked, result, sender, committed_only)
+                    _Buffered(place, position, requested, result, sender, committed_only)
                 )
 
     def _reopen(self, session: _Session) -> None:
@@ -253,10 +253,10 @@ class ConsumerFetcher:
     # -- poll -------------------------------------------------------------------------------------
 
     def collect(self, limit: int, now: Micros) -> int:
-        """Return up to ``limit`` records to the application, as :class:`Deliver` effects.
+        """Returns up to ``limit`` records to the application, as :class:`Deliver` effects.
 
         Returns:
-            How many records it got.
+            Number of records.
         """
         count = 0
         self.collected = []
@@ -317,7 +317,7 @@ class ConsumerFetcher:
     def _drain_compacted(
         self, item: _Buffered, batch: Batch, first: Offset, limit: int
     ) -> tuple[int, Offset]:
-        """Deliver what compaction has left of a batch; how many records, and up to which offset."""
+        """Delivers the records of a compacted batch; returns their number, and the last offset."""
         count = 0
         for begin, end in batch.offset_runs():
             begin = max(begin, first)  # noqa: PLW2901 - cut to what was not delivered before

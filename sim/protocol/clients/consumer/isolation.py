@@ -1,4 +1,4 @@
-"""What a reader of committed data leaves out of a fetch: markers, and data of aborted transactions.
+"""Filter of a reader of committed data: skips markers, and data of aborted transactions.
 
 Source: ``CompletedFetch.{consumeAbortedTransactionsUpTo,isBatchAborted,containsAbortMarker}``;
 KIP-98.
@@ -12,7 +12,7 @@ from sim.protocol.ports import Batch
 
 
 class CommittedOnly:
-    """The filter of one partition's part of one response; batches come to it in their order."""
+    """Filter of one partition's part of one response; batches are passed in order."""
 
     __slots__ = ("_aborting", "_next", "_waiting")
 
@@ -22,7 +22,7 @@ class CommittedOnly:
         self._aborting: dict[ProducerId, None] = {}
 
     def hides(self, batch: Batch) -> bool:
-        """Whether the application does not get the batch; asking twice in a row is harmless."""
+        """True if the application does not get the batch; repeated calls are harmless."""
         producer = batch.producer_id
         if producer < 0:
             return batch.is_control

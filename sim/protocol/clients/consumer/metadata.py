@@ -1,14 +1,12 @@
-"""A consumer's picture of the cluster: brokers, partition counts, leaders with their epochs.
+"""A consumer's metadata: brokers, partition counts, leaders with their epochs.
 
-It is asked for when something shows it stale, no more often than the retry back-off allows, and
-after ``metadata.max.age.ms``; it never goes back to an older leader epoch. Before 2.2 metadata had
-no epochs for a client (``tracks_epochs`` off): what the last broker said is believed, although that
-broker may be behind, and requests carry no epoch. The broker asked is the one with the fewest open
-requests, as a stand-in for Kafka's least loaded node.
-Left out: re-bootstrapping (KIP-899), and topics created by asking for them.
+It is requested when it may be stale, no more often than the retry back-off allows, and after
+``metadata.max.age.ms``; it never goes back to an older leader epoch. Before 2.2 metadata had no
+epochs for a client (``tracks_epochs`` off): the last response counts, although its broker may be
+behind, and requests carry no epoch. It is requested from the broker with the fewest open requests,
+in place of Kafka's least loaded node.
 
-Source: ``org.apache.kafka.clients.Metadata``, ``NetworkClient.leastLoadedNode``; KIP-232, KIP-951,
-KAFKA-7738.
+Left out: re-bootstrapping (KIP-899), and automatic topic creation.
 """
 
 from collections.abc import Callable
@@ -22,23 +20,23 @@ from sim.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from sim.units import LONG_AGO, SECOND, Micros
 
 _SHY_US: Micros = 1 * SECOND
-"""A broker that failed so recently is asked only if all did (``reconnect.backoff.max.ms``)."""
+"""A broker that failed so recently is used only if all did (``reconnect.backoff.max.ms``)."""
 
 
 class ConsumerMetadata:
-    """What the consumer believes of brokers and partitions."""
+    """Brokers and partitions as known to the consumer."""
 
     def __init__(
         self, link: ConsumerLink, bootstrap: tuple[NodeId, ...], topics: tuple[str, ...]
     ) -> None:
         self.version = 0
-        """Counts the answers received."""
+        """Number of responses received."""
         self.counts: dict[str, int] = {}
         """Partitions of each topic known."""
         self.racks: dict[str, tuple[tuple[str, ...], ...]] = {}
-        """Of each partition's replicas that are on living brokers, for each topic known."""
+        """Racks of each partition's live replicas, for each topic known."""
         self.on_change: list[Callable[[Micros], None]] = []
-        """Called after each answer."""
+        """Called after each response."""
         self._link = link
         self._brokers = bootstrap
         self._topics = dict.fromkeys(topics)
@@ -49,7 +47,7 @@ class ConsumerMetadata:
         self._ready_at: Micros = LONG_AGO
         link.on_disconnect = self._note_stale
 
-    # -- questions --------------------------------------------------------------------------------
+    # -- views -------------------------------------------------------------------------------------
 
     def leader(self, partition: TopicPartition) -> LeaderHint:
         """Leader and epoch as known; NO_LEADER and -1 if unknown."""
@@ -64,22 +62,22 @@ class ConsumerMetadata:
         )
 
     def is_online(self, broker: NodeId) -> bool:
-        """Whether the broker was among the living when they were last listed."""
+        """True if the broker is in the last metadata."""
         return broker in self._brokers
 
     def knows(self, topics: tuple[str, ...]) -> bool:
-        """Whether each of the topics is known to exist."""
+        """True if each of the topics exists in the metadata."""
         return all(topic in self.counts for topic in topics)
 
     def add_topics(self, topics: tuple[str, ...], now: Micros) -> None:
-        """Ask about these topics too, from now on."""
+        """Adds topics to the requests, from now on."""
         new = [topic for topic in topics if topic not in self._topics]
         if new:
             self._topics.update(dict.fromkeys(new))
             self.request_update(now)
 
     def least_loaded(self, now: Micros) -> NodeId:
-        """The broker to ask what any broker can answer."""
+        """Least loaded broker."""
         link = self._link
         brokers = self._brokers
         recent = now - _SHY_US
@@ -91,10 +89,10 @@ class ConsumerMetadata:
     # -- updates ----------------------------------------------------------------------------------
 
     def take_hint(self, partition: TopicPartition, hint: LeaderHint) -> bool:
-        """A broker said who leads (KIP-951); taken if its epoch is newer, and epochs are known.
+        """Applies a broker's leader hint (KIP-951) if its epoch is newer, and epochs are known.
 
         Returns:
-            Whether anything changed.
+            True if anything changed.
         """
         if hint.leader < 0 or not self._link.config.tracks_epochs:
             return False
@@ -104,12 +102,12 @@ class ConsumerMetadata:
         return True
 
     def request_update(self, now: Micros) -> None:
-        """The picture is stale: ask as soon as the back-off allows."""
+        """Metadata are stale: requests them as soon as the back-off allows."""
         self._needed = True
         self.progress(now)
 
     def progress(self, now: Micros) -> None:
-        """Ask, if it is time to; otherwise see that a timer will."""
+        """Requests metadata, if due; otherwise sets the timer."""
         if self._in_flight or not self._needed:
             return
         if now < self._ready_at:
@@ -155,12 +153,12 @@ class ConsumerMetadata:
             listener(now)
 
     def _note_fruitless(self, now: Micros) -> None:
-        """A failure, or an answer that says nothing new: the next question waits longer."""
+        """A failure, or a response without news: the next request waits longer."""
         self._ready_at = now + self._link.backoff(self._fruitless)
         self._fruitless += 1
 
     def _take(self, response: MetadataResponse) -> bool:
-        """Take the answer over, and say whether a topic or a leader is still missing."""
+        """Applies the response; true if a topic or a leader is still missing."""
         incomplete = False
         tracks = self._link.config.tracks_epochs
         for topic in self._topics:

@@ -24,7 +24,7 @@ from sim.trace.rows.clients import Assignments
 from sim.units import SECOND, Micros
 
 CLOSE_TIMEOUT_US: Micros = 30 * SECOND
-"""How long ``close()`` waits for the coordinator by default."""
+"""Time that ``close()`` waits for the coordinator by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Close:
 
 
 ConsumerEvent = Start | Close | ResponseReceived | RequestFailed | TimerFired
-"""What can happen to a consumer."""
+"""Events of a consumer."""
 
 
 class PollLoop:
@@ -69,9 +69,9 @@ class PollLoop:
                 self._close(now)
             case _:
                 assert_never(event)
-        return self._go_on(now)
+        return self._continue(now)
 
-    def _go_on(self, now: Micros) -> list[ConsumerEffect]:
+    def _continue(self, now: Micros) -> list[ConsumerEffect]:
         if not self._closed:
             self._metadata.progress(now)
             if self._polling:

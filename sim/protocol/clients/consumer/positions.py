@@ -1,10 +1,9 @@
-"""Where a consumer stands in each of its partitions, and how it finds out where to begin.
+"""Positions of a consumer in its partitions: initial offsets, resets, validation.
 
-A partition begins at the group's committed offset; if there is none, or it is out of range, where
-``auto.offset.reset`` says. A position that is known with the epoch of its last record is validated
-with each leader, which says where that epoch ends in its log: a position beyond it was read from a
-log that has been truncated since, and goes back to that end (KIP-320). Left out: ``by_duration``
-resets.
+A partition begins at the group's committed offset; without one, or if it is out of range, by
+``auto.offset.reset``. A position with the epoch of its last record is validated with each new
+leader by the end of that epoch in its log: a position beyond it was read from a log that has been
+truncated since, and goes back to that end (KIP-320). Left out: ``by_duration`` resets.
 
 Source: ``SubscriptionState``, ``OffsetFetcher``, ``ConsumerCoordinator.fetchCommittedOffsets``.
 """
@@ -35,19 +34,19 @@ from sim.units import LONG_AGO, Micros
 
 
 class Stage(Enum):
-    """How far a partition has come."""
+    """Stage of a partition's position."""
 
-    WANTS_COMMITTED = "wants committed offset"
-    WANTS_RESET = "wants reset"
+    AWAITS_COMMITTED = "wants committed offset"
+    AWAITS_RESET = "wants reset"
     VALIDATING = "wants validation"
     FETCHING = "fetching"
     HELD = "held"
-    """It is given up when its position is committed; nothing is fetched any more."""
+    """It is revoked when its position is committed; nothing is fetched any more."""
 
 
 @dataclass(slots=True)
 class Position:
-    """A consumer's place in one partition, for one assignment of it."""
+    """Position in one partition, for one assignment of it."""
 
     stage: Stage
     offset: Offset = NO_OFFSET
@@ -55,20 +54,20 @@ class Position:
     epoch: LeaderEpoch = NO_EPOCH
     """Leader epoch of the last record returned; -1 where a reset began."""
     leader: LeaderHint | None = None
-    """The leader with which it is valid, or to be validated."""
+    """Leader with which it is valid, or to be validated."""
     asking: bool = False
     retry_at: Micros = LONG_AGO
     waits_for_version: int = 0
-    """Not fetched before the metadata have come to this version: their leader said no."""
+    """Not fetched before the metadata have this version: their leader refused."""
     preferred: NodeId = NO_LEADER
-    """The replica to fetch from instead of the leader (KIP-392)."""
+    """Preferred read replica (KIP-392)."""
     preferred_until: Micros = LONG_AGO
-    """When the leader is to be asked again."""
+    """End of the preferred replica's lease."""
     preferred_by: LeaderHint | None = None
-    """The leader that named it; another one, or another epoch, chooses anew."""
+    """Leader that named it; another one, or another epoch, chooses again."""
 
     def seek(self, offset: Offset, epoch: LeaderEpoch) -> None:
-        """Go on from the offset."""
+        """Continues at the offset."""
         self.stage = Stage.FETCHING
         self.offset = offset
         self.epoch = epoch
@@ -76,30 +75,30 @@ class Position:
         self.retry_at = LONG_AGO
 
     def prefer(self, replica: NodeId, until: Micros, by: LeaderHint) -> None:
-        """The leader sends the consumer to another replica, for a while."""
+        """Sets the preferred read replica, until the end of its lease."""
         self.preferred = replica
         self.preferred_until = until
         self.preferred_by = by
 
     def read_from(self, leader: LeaderHint, now: Micros) -> NodeId:
-        """The replica to fetch from: the preferred one while its lease lasts, else the leader."""
+        """Replica to fetch from: the preferred one during its lease, else the leader."""
         if self.preferred >= 0 and (self.preferred_by != leader or now >= self.preferred_until):
             self.preferred = NO_LEADER
         return leader.leader if self.preferred < 0 else self.preferred
 
 
 class ConsumerPositions:
-    """The positions of all assigned partitions."""
+    """Positions of all assigned partitions."""
 
     def __init__(self, name: str, link: ConsumerLink, metadata: ConsumerMetadata) -> None:
         self._name = name
         self.changed = True
-        """Something may be fetched that could not before; whoever fetches clears it."""
+        """True if more may be fetched than before; reset by the fetcher."""
         self.layout = 0
-        """Counts the changes of which partitions can be fetched, and from whom."""
+        """Counts changes of the fetchable partitions, and of their replicas."""
         self.resetting: dict[NodeId, int] = {}
-        """Open questions to each broker where to begin. Kafka asks a broker for all its partitions
-        at once and fetches then; here a fetch waits until the last of them is answered."""
+        """Open ListOffsets requests of resets, by broker. Kafka sends one to a broker for all its
+        partitions and fetches then; here a fetch waits until the last of them is answered."""
         self._link = link
         self._metadata = metadata
         self._positions: dict[TopicPartition, Position] = {}
@@ -107,18 +106,18 @@ class ConsumerPositions:
         self._failures = 0
 
     def all(self) -> Mapping[TopicPartition, Position]:
-        """Positions by partition, in the order in which they are to be fetched."""
+        """Positions by partition, in the order of fetching."""
         return self._positions
 
     def consumed(self) -> tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]:
-        """What a commit says: every partition whose position is valid, sorted.
+        """Positions to commit: of every partition whose position is valid, sorted.
 
         Source: ``SubscriptionState.allConsumed``.
         """
         return self._places(_VALID)
 
     def processed(self) -> tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]:
-        """The same for who keeps positions of its own: those under validation are among them.
+        """The same for tasks that keep their own positions: with those under validation.
 
         Source: ``StreamTask.consumedOffsets``, ``WorkerSinkTask.currentOffsets``.
         """
@@ -135,12 +134,12 @@ class ConsumerPositions:
         )
 
     def rearranged(self) -> None:
-        """Other partitions than before can be fetched, or from other brokers."""
+        """The fetchable partitions, or their replicas, have changed."""
         self.layout += 1
         self.changed = True
 
     def heed_leaders(self) -> None:
-        """Leaders may have changed: positions are valid with those that are known to be theirs.
+        """Leaders may have changed: positions must be validated with new ones.
 
         Source: ``SubscriptionState.maybeValidatePositionForCurrentLeader``.
         """
@@ -162,7 +161,7 @@ class ConsumerPositions:
         self._unready[partition] = position
 
     def assign(self, partitions: Iterable[TopicPartition], stage: Stage) -> None:
-        """Take over exactly these partitions: new ones at their beginning, the others go on."""
+        """Sets the partitions: new ones at their initial offset, the others continue."""
         before, unready = self._positions, self._unready
         self._positions = {p: before[p] if p in before else Position(stage) for p in partitions}
         self._unready = {
@@ -174,9 +173,9 @@ class ConsumerPositions:
         self.rearranged()
 
     def hold(self, partitions: Iterable[TopicPartition]) -> None:
-        """Return nothing of these any more; those that were read keep their position.
+        """Returns nothing of these any more; those that were read keep their position.
 
-        What is buffered or in flight was asked for by the former position, and is dropped.
+        Buffered records and open requests of the former position are dropped.
         """
         for partition in partitions:
             position = self._positions.get(partition)
@@ -186,13 +185,13 @@ class ConsumerPositions:
         self.rearranged()
 
     def retake(self, partitions: Iterable[TopicPartition]) -> None:
-        """Have exactly these: go on in those that are known, begin in the others."""
+        """Sets the partitions: known ones continue, others begin."""
         held, self._positions = self._positions, {}
         unready, self._unready = self._unready, {}
         for partition in partitions:
             position = held.get(partition)
             if position is None or position.stage is Stage.HELD:
-                position = Position(Stage.WANTS_COMMITTED)
+                position = Position(Stage.AWAITS_COMMITTED)
                 self._unready[partition] = position
             elif partition in unready:
                 self._unready[partition] = position
@@ -200,57 +199,59 @@ class ConsumerPositions:
         self.rearranged()
 
     def add(self, partition: TopicPartition) -> None:
-        """Take over one more partition, without a group."""
-        position = Position(Stage.WANTS_RESET)
+        """Adds one partition, without a group."""
+        position = Position(Stage.AWAITS_RESET)
         self._positions[partition] = self._unready[partition] = position
 
     def move_to_end(self, partition: TopicPartition) -> None:
-        """Another partition is fetched first the next time."""
+        """Fetches another partition first the next time."""
         self._positions[partition] = self._positions.pop(partition)
 
     def reset(self, partition: TopicPartition) -> None:
-        """The position is out of range: begin again where the policy says."""
+        """The position is out of range: resets it by the policy."""
         position = self._positions[partition]
-        position.stage = Stage.WANTS_RESET
+        position.stage = Stage.AWAITS_RESET
         self._unready[partition] = position
         self.rearranged()
 
     # -- committed offsets ------------------------------------------------------------------------
 
     def without_committed(self) -> tuple[TopicPartition, ...]:
-        """Partitions whose committed offset is to be asked for."""
-        return tuple(p for p, at in self._unready.items() if at.stage is Stage.WANTS_COMMITTED)
+        """Partitions whose committed offset must be fetched."""
+        return tuple(p for p, at in self._unready.items() if at.stage is Stage.AWAITS_COMMITTED)
 
     def take_committed(self, offsets: Iterable[tuple[TopicPartition, Offset, LeaderEpoch]]) -> None:
-        """The group's committed offsets; -1 where there is none."""
+        """Applies the group's committed offsets; -1 without one."""
         for partition, offset, epoch in offsets:
             position = self._unready.get(partition)
-            if position is None or position.stage is not Stage.WANTS_COMMITTED:
+            if position is None or position.stage is not Stage.AWAITS_COMMITTED:
                 continue
             if offset == NO_OFFSET:
-                position.stage = Stage.WANTS_RESET
+                position.stage = Stage.AWAITS_RESET
             else:
                 self._seek(partition, position, offset, epoch, "committed")
 
     # -- resets and validation --------------------------------------------------------------------
 
     def progress(self, now: Micros) -> None:
-        """Ask where to begin, or whether a position is valid, for partitions that wait for it."""
+        """Sends the requests of pending resets and validations."""
         for partition, position in list(self._unready.items()):
             if position.asking:
                 continue
-            if position.stage is Stage.WANTS_RESET:
-                self._ask(partition, position, now)
+            if position.stage is Stage.AWAITS_RESET:
+                self._list_offsets(partition, position, now)
             elif position.stage is Stage.VALIDATING:
-                self._ask_end_of_epoch(partition, position, now)
+                self._look_up_end_of_epoch(partition, position, now)
 
-    def _ask_end_of_epoch(self, partition: TopicPartition, position: Position, now: Micros) -> None:
+    def _look_up_end_of_epoch(
+        self, partition: TopicPartition, position: Position, now: Micros
+    ) -> None:
         leader = position.leader
         assert leader is not None, "only a position with a leader is validated"
         if now < position.retry_at:
             return
         if leader.leader < 0:
-            # A committed position, and nobody leads: it is asked for as soon as somebody does.
+            # A committed position without a leader: it is validated as soon as there is one.
             self._metadata.request_update(now)
             return
         position.asking = True
@@ -270,7 +271,7 @@ class ConsumerPositions:
         error: ErrorCode,
         now: Micros,
     ) -> None:
-        """The leader said where the epoch ends in its log.
+        """Handles the end of the epoch in the leader's log.
 
         Source: ``SubscriptionState.maybeCompleteValidation``.
         """
@@ -279,7 +280,7 @@ class ConsumerPositions:
             or position.stage is not Stage.VALIDATING
             or position.leader is not leader
         ):
-            return  # taken away meanwhile, or to be asked of another leader
+            return  # revoked meanwhile, or to be validated with another leader
         position.asking = False
         epoch, end = NO_EPOCH, NO_OFFSET
         if response is not None:
@@ -300,7 +301,7 @@ class ConsumerPositions:
             # LogTruncationException is an OffsetOutOfRangeException.
             self._link.fail(ErrorCode.OFFSET_OUT_OF_RANGE)
         elif epoch < 0 or end < 0:
-            position.stage = Stage.WANTS_RESET
+            position.stage = Stage.AWAITS_RESET
         elif truncated:
             self._note(partition, position, end, "truncated")
             position.seek(end, epoch)
@@ -311,13 +312,13 @@ class ConsumerPositions:
         self.rearranged()
 
     def _later(self, partition: TopicPartition, position: Position, now: Micros, what: str) -> None:
-        """Ask again after a back-off, with newer metadata."""
+        """Retries after a back-off, with newer metadata."""
         position.retry_at = now + self._link.backoff(self._failures)
         self._failures += 1
         self._metadata.request_update(now)
         self._link.set_timer(f"{what}/{partition}", position.retry_at, self.progress)
 
-    def _ask(self, partition: TopicPartition, position: Position, now: Micros) -> None:
+    def _list_offsets(self, partition: TopicPartition, position: Position, now: Micros) -> None:
         policy = self._link.config.auto_offset_reset
         if policy == "none":
             self._link.fail(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -386,7 +387,7 @@ class ConsumerPositions:
     def _note(
         self, partition: TopicPartition, position: Position, offset: Offset, why: str
     ) -> None:
-        """Say in the trace where the consumer goes on, and where it stood."""
+        """Writes the new position, and the former one, to the trace."""
         self._link.emit(
             Positions.row(
                 self._name,

@@ -1,7 +1,7 @@
-"""What passes between the two clients of one task, which reads, makes outputs and commits.
+"""Events between the consumer and the producer of one task.
 
-A round is everything between two commits. Both sides number the rounds: what belongs to a round
-that the other side has ended meanwhile is dropped.
+A round is everything between two commits. Both sides number the rounds: events of a round that the
+other side has ended meanwhile are dropped.
 """
 
 from dataclasses import dataclass
@@ -12,43 +12,42 @@ from sim.protocol.clients.consumer.effects import Deliver
 from sim.units import Micros
 
 OffsetsCommit: TypeAlias = Literal["inside", "after", "before", "auto"]
-"""When a task commits its input: inside the transaction of its outputs, after they were
-acknowledged, or before they are made; ``auto``: its client commits what polls returned, whatever
-became of it."""
+"""Commit of a task's input: inside the transaction of its outputs, after they were acknowledged, or
+before they are made; ``auto``: its client auto-commits, whatever the outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkTaken:
-    """The application begins to process what a poll returned; outputs come as it goes on."""
+    """The application begins to process a poll's records; outputs are made meanwhile."""
 
     round: int
     pieces: tuple[Deliver, ...]
     begun_us: Micros
     """By the host's clock."""
     each_us: Micros
-    """Time that each input record takes; its outputs are sent at the end of it."""
+    """Time of each input record; its outputs are sent at the end of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkEnding:
-    """The application wants every output of the round to be written, or the round given up."""
+    """The application ends the round: every output is to be written, or the round rolled back."""
 
     round: int
     commits: bool
-    """Whether the round is to be committed; if not, a transaction is aborted."""
+    """True to commit the round; if not, a transaction is aborted."""
     group: str = ""
     member: str = ""
     generation: int = -1
     offsets: tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...] = ()
-    """What goes into the transaction; nothing if the input is committed outside of it."""
+    """Offsets for the transaction; none if the input is committed outside of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkEnded:
-    """The round is over on the producer's side, asked for or not."""
+    """The round has ended on the producer's side, also without a request."""
 
     round: int
     ok: bool
-    """Whether every output is acknowledged, and the transaction, if there is one, committed."""
+    """True if every output is acknowledged, and the transaction, if there is one, committed."""
     is_fenced: bool = False
-    """Whether the producer was of no more use, and another one takes its place."""
+    """True if the producer was fenced, and another one replaces it."""

@@ -1,1 +1,1 @@
-"""producer."""
+"""``KafkaProducer``: accumulator, partitioner, sender, sequences, transactions."""

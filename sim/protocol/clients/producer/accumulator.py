@@ -1,14 +1,13 @@
-"""Where records wait for their batch to be sent; it pulls arrivals instead of being pushed records.
+"""The record accumulator: batches by partition; it pulls arrivals instead of being pushed records.
 
 The application's sends are known ahead as arrays of instants. At any instant T the accumulator
-takes in all of them up to T, stretch by stretch, and says exactly when the next thing happens
-that a sender must see: a batch is born that will linger, fills, or finds no memory. The result is
-that of appending record by record. Two choices make "exactly" well defined: sends of one instant
-come before the sender's turn at that instant, and the load statistics of the partitioner are those
-of the sender's last turn.
+takes all of them up to T, run by run, and computes exactly the next event for the sender: a new
+batch that will linger, a full one, or exhausted memory. The result is that of appending record by
+record. Two choices make "exactly" well defined: sends of one instant come before the sender's turn
+at that instant, and the load statistics of the partitioner are those of the sender's last turn.
 
 While memory or metadata is missing the application blocks in ``send()``: arrivals wait and are
-sent, with later timestamps, when it goes on.
+sent, with later timestamps, when it continues.
 
 Source: ``clients/producer/internals/RecordAccumulator.java``, ``BufferPool.java``, KIP-794.
 """
@@ -54,7 +53,7 @@ class Accumulator:
         self.sizing = Sizing(source)
         """Sizes of this workload's records."""
         self.estimator = RatioEstimator() if config.compression_type != "none" else None
-        """What compression is expected to do; ``None`` if batches are not compressed."""
+        """Expected compression; ``None`` if batches are not compressed."""
         self._values = self.sizing.values
         self._record_limit = min(config.max_request_size, config.buffer_memory)
         self._capacity = max(config.batch_size, self._values.upper_bound)
@@ -64,33 +63,33 @@ class Accumulator:
         self._loads: Loads | None = None
         self._all_used = False
         self.free_bytes: Bytes = config.buffer_memory
-        """What is left of ``buffer.memory``."""
+        """Free part of ``buffer.memory``."""
         self.queues: list[PartitionQueue] = []
         """By partition; empty until the topic's metadata is known."""
         self.led: tuple[int, ...] = ()
         """Partitions with a known leader, ascending."""
         self.refused: list[Refused] = []
-        """Records given up on, for the producer to report and clear."""
+        """Records given up, for the producer to report and clear."""
         self.offset_us: Micros = 0
-        """What the host's clock shows beyond the scenario's."""
+        """Difference of the host's clock from the scenario's."""
         self._floor: Micros = LONG_AGO
         self._blocked_since: Micros | None = None
 
-    # -- what the sender asks ---------------------------------------------------------------------
+    # -- views of the sender -----------------------------------------------------------------------
 
     @property
     def blocked(self) -> bool:
-        """Whether the application waits in ``send()``."""
+        """True if the application waits in ``send()``."""
         return self._blocked_since is not None
 
     @property
     def exhausted(self) -> bool:
-        """Whether the application waits for memory: then every batch is sendable."""
+        """True if the application waits for memory: then every batch is sendable."""
         return self._blocked_since is not None and bool(self.queues)
 
     @property
     def is_spent(self) -> bool:
-        """Whether the workload is over and everything of it was taken in."""
+        """True if every record of the workload was appended."""
         return self._feed.block_end == NEVER and self._blocked_since is None
 
     @property
@@ -101,7 +100,7 @@ class Accumulator:
         return tuple(queue.next_record for queue in self.queues)
 
     def learn_partitions(self, count: int) -> None:
-        """The topic's metadata arrived: the application may go on, perhaps with more partitions."""
+        """The topic's metadata has arrived: the application continues, maybe in more partitions."""
         known, have = self._next_records, len(self.queues)
         if count <= have:
             return
@@ -112,29 +111,29 @@ class Accumulator:
         self._feed.learn_partitions(count)
 
     def resume_at(self, instant: Micros) -> None:
-        """Nothing was sent before the instant that is not here yet: those sends happen then."""
+        """Sends intended before the instant and not taken yet happen then."""
         self._set_floor(instant)
 
     def set_clock_offset(self, offset_us: Micros) -> None:
-        """The host's clock was moved; timestamps of later sends follow."""
+        """The host's clock has moved; timestamps of later sends follow."""
         self.offset_us = offset_us
         for queue in self.queues:
             if queue.batches:
                 queue.batches[-1].seal()
         self._feed.set_clock_offset(offset_us)
 
-    def expect_anew(self) -> None:
-        """The estimator has changed its mind: what was foreseen of batches to come is void."""
+    def recompute_ends(self) -> None:
+        """The estimator has changed: precomputed ends of batches are recomputed."""
         for lane in self._feed.lanes:
             lane.filled_at = -1
 
     def release(self, batch: ProducerBatch) -> None:
-        """Give the batch's memory back."""
+        """Returns the batch's memory."""
         if not batch.split:
             self.free_bytes += batch.capacity
 
     def absorb(self, limit: Micros) -> None:
-        """Let the application send everything it means to send up to the instant, inclusive."""
+        """Appends every send intended up to the instant, inclusive."""
         while True:
             if self._blocked_since is not None and not self._unblock(limit):
                 return
@@ -153,7 +152,7 @@ class Accumulator:
                 self._next_block()
 
     def abandon(self, limit: Micros) -> None:
-        """Give up every send up to the instant that still waits to be taken in."""
+        """Drops every send up to the instant that still waits."""
         while self._feed.block_end <= limit or self._feed.first_instant() <= limit:
             error = "BUFFER_EXHAUSTED" if self.queues else "REQUEST_TIMED_OUT"
             self._refuse_until(limit, error)
@@ -162,10 +161,10 @@ class Accumulator:
             self._feed.fetch()
 
     def next_instant(self, is_sendable: Callable[[int], bool]) -> Micros:
-        """When the sender must look again because of sends to come; queued batches aside.
+        """Instant of the next event of sends to come; queued batches aside.
 
         Args:
-            is_sendable: Whether a batch of the partition could be sent at once.
+            is_sendable: True if a batch of the partition could be sent at once.
 
         Returns:
             An instant of the scenario's clock; never too late, sometimes early.
@@ -193,7 +192,7 @@ class Accumulator:
             self._blocked_since = max(first, self._floor)
 
     def _unblock(self, limit: Micros) -> bool:
-        """Whether the application goes on; sends that waited too long are refused meanwhile."""
+        """True if the application continues; refuses sends that waited for ``max.block.ms``."""
         since = self._blocked_since
         assert since is not None
         deadline = since + self._config.max_block_us
@@ -210,16 +209,16 @@ class Accumulator:
         return True
 
     def _set_floor(self, instant: Micros) -> None:
-        """Sends meant for before the instant happen at it; what was foreseen is void."""
+        """Sends intended before the instant happen at it; precomputed ends of batches are void."""
         self._floor = max(self._floor, instant)
-        self.expect_anew()
+        self.recompute_ends()
 
     def _refuse(self, at: Micros, error: str, intended_us: NDArray[np.int64]) -> None:
         if len(intended_us):
             self.refused.append(Refused(at + self.offset_us, error, intended_us))
 
     def _refuse_until(self, limit: Micros, error: str) -> None:
-        """Refuse what is meant to be sent up to the instant in the present block."""
+        """Refuses sends intended up to the instant in the present block."""
         for intended_us in self._feed.take_until(limit):
             self._refuse(limit, error, intended_us)
 
@@ -260,7 +259,7 @@ class Accumulator:
         return self._sticky.batch_bytes * 2 - self._sticky.produced_bytes
 
     def note_loads(self) -> None:
-        """The sender looks at all queues (``RecordAccumulator.partitionReady``)."""
+        """The sender reads all queues' lengths (``RecordAccumulator.partitionReady``)."""
         if self._keyed or not self._config.partitioner_adaptive_partitioning_enable:
             return
         queues = self.queues
@@ -283,17 +282,17 @@ class Accumulator:
                 self._append(queue, lane, upto)
 
     def _has_memory_for(self, limit: Micros) -> bool:
-        """Whether no send up to the instant can block, so their order across partitions is free."""
+        """True if no send up to the instant can block, so their order across partitions is free."""
         records = self._feed.count_until(limit)
         largest = self.sizing.upper_bound
         if self.estimator is not None:
             largest = self.estimator.bound(largest)
-        room = max(1, (self._capacity - BATCH_OVERHEAD) // largest)
-        batches = min(records, len(self._feed.lanes) + records // room)
+        space = max(1, (self._capacity - BATCH_OVERHEAD) // largest)
+        batches = min(records, len(self._feed.lanes) + records // space)
         return batches * self._capacity_max <= self.free_bytes
 
     def _absorb_in_order(self, limit: Micros) -> None:
-        """Send by send, in the application's order, until one blocks."""
+        """Appends send by send, in the application's order, until one blocks."""
         while self._feed.first_instant() <= limit and self._feed.lanes:
             partition, lane = self._feed.first_lane()
             queue = self.queues[partition]
@@ -305,7 +304,7 @@ class Accumulator:
                 return
 
     def _append(self, queue: PartitionQueue, lane: Arrivals, upto: int) -> None:
-        """One stretch to the open batch, or close it, or open a new one if memory allows."""
+        """Appends one run to the open batch, or closes it, or opens a new one if memory allows."""
         batch = queue.open_batch()
         if batch is not None:
             if self._extend(batch, queue, lane, upto, _NO_QUOTA) < 0:
@@ -314,7 +313,7 @@ class Accumulator:
             self._open(queue, lane)
 
     def _open(self, queue: PartitionQueue, lane: Arrivals) -> ProducerBatch:
-        """A new batch with the next arrival in it."""
+        """Opens a batch with the next arrival in it."""
         at = lane.at
         instant = max(lane.times[at], self._floor) + self.offset_us
         base_ms = instant // 1_000
@@ -338,7 +337,7 @@ class Accumulator:
     def _extend(
         self, batch: ProducerBatch, queue: PartitionQueue, lane: Arrivals, upto: int, quota: Bytes
     ) -> Bytes:
-        """Append a stretch of records of one size each; returns their bytes, -1 if none fits."""
+        """Appends a run of records of one size each; returns their bytes, -1 if none fits."""
         at = lane.at
         late = lane.times[at] < self._floor
         count, size = self._stretch(
@@ -371,14 +370,14 @@ class Accumulator:
         upto: int,
         base_ms: int,
         present: int,
-        room: Bytes,
+        space: Bytes,
         quota: Bytes,
         packing: Packing | None,
     ) -> tuple[int, Bytes]:
-        """How many arrivals from ``at`` on, all of one encoded size, can be appended in a row.
+        """Number and bytes of arrivals from ``at`` on, all of one encoded size, that fit in a row.
 
-        They end where the size of a record changes, where the next would not fit into ``room``,
-        and with the record that reaches ``quota``; both are counted as ``packing`` guesses.
+        They end where the size of a record changes, where the next would not fit into ``space``,
+        and with the record that reaches ``quota``; both are counted as ``packing`` estimates.
         """
         sizes = self._values
         if lane.alike is not None:
@@ -403,9 +402,9 @@ class Accumulator:
         size = sizes.table[stamp_width][offset_width]
         if packing is not None:
             most = min(upto - at, WIDTH_BOUNDS[offset_width] - present)
-            return packing.reaching(size, quota, packing.fitting(size, room, most)), size
+            return packing.reaching(size, quota, packing.fitting(size, space, most)), size
         count = min(
-            upto - at, WIDTH_BOUNDS[offset_width] - present, room // size, -(-quota // size)
+            upto - at, WIDTH_BOUNDS[offset_width] - present, space // size, -(-quota // size)
         )
         return count, size
 
@@ -414,16 +413,16 @@ class Accumulator:
         return self._values if dead is None else self.sizing.of(dead[at])
 
     def _capacity_for(self, lane: Arrivals) -> Bytes:
-        """What a batch that opens with the next arrival takes of the memory."""
+        """Memory of a batch that opens with the next arrival."""
         if lane.dead is None:
             return self._capacity
         return max(self._config.batch_size, self._sizes_at(lane, lane.at).upper_bound)
 
     def _lacks_memory(self, lane: Arrivals) -> bool:
-        """Whether no batch can be opened for the next arrival."""
+        """True if no batch can be opened for the next arrival."""
         return self.free_bytes < self._capacity_for(lane)
 
-    # -- foresight --------------------------------------------------------------------------------
+    # -- precomputed ends of batches ---------------------------------------------------------------
 
     def _next_sticky(self, lane: Arrivals, is_sendable: Callable[[int], bool]) -> Micros:
         sticky = self._sticky
@@ -468,7 +467,7 @@ class Accumulator:
         """
         key = lane.at if batch is None else batch.origin
         if lane.filled_at == key and lane.filled_index >= lane.at:
-            # What was foreseen for a batch stays true while it grows.
+            # The precomputed end of a batch stays true while it grows.
             return lane.filled_index
         at, end = lane.at, len(lane.times)
         if batch is None:
@@ -478,23 +477,23 @@ class Accumulator:
             if self.estimator is not None:
                 packing = Packing(self.estimator.ratio)
                 size = packing.grow(size)
-            room = self._capacity_for(lane) - BATCH_OVERHEAD - size
+            space = self._capacity_for(lane) - BATCH_OVERHEAD - size
             quota -= BATCH_OVERHEAD + size
             at += 1
         else:
             base_ms, present = batch.base_ms, batch.record_count
             packing = None if batch.packing is None else batch.packing.copy()
-            room = batch.capacity - batch.size_bytes
-        while at < end and room > 0 and quota > 0:
-            count, size = self._stretch(lane, at, end, base_ms, present, room, quota, packing)
+            space = batch.capacity - batch.size_bytes
+        while at < end and space > 0 and quota > 0:
+            count, size = self._stretch(lane, at, end, base_ms, present, space, quota, packing)
             if count <= 0:
                 break
             at += count
             present += count
             grown = count * size if packing is None else packing.grow(count * size)
-            room -= grown
+            space -= grown
             quota -= grown
-        index = min(at - 1 if room <= 0 or quota <= 0 else at, end - 1)
+        index = min(at - 1 if space <= 0 or quota <= 0 else at, end - 1)
         if key >= 0:
             lane.filled_at, lane.filled_index = key, index
         return index

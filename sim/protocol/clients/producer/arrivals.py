@@ -27,15 +27,15 @@ class ArrivalFeed:
         self._partition_count = 0
         self._pending: ArrivalBlock | None = None
         self.offset_us: Micros = 0
-        """What the host's clock shows beyond the scenario's; timestamps follow it."""
+        """Difference of the host's clock from the scenario's; timestamps follow it."""
         self.lanes: list[Arrivals] = []
         """One, or one for each partition; empty while partitions are unknown, and at the end."""
         self.block_end: Micros = NEVER
-        """The last instant of the block; NEVER when the workload is over."""
+        """Last instant of the block; NEVER after the last block."""
         self.fetch()
 
     def fetch(self) -> None:
-        """Take the next block."""
+        """Takes the next block."""
         self.lanes = []
         self._pending = self._source.next_block()
         if self._pending is None:
@@ -45,16 +45,16 @@ class ArrivalFeed:
         self._spread()
 
     def learn_partitions(self, count: int) -> None:
-        """From now on records can be given a partition, one of so many.
+        """Sets the number of partitions of records.
 
-        Those with keys that were not sent yet go by the new count: ``hash mod count``.
+        Records with keys that were not sent yet use the new number: ``hash mod count``.
         """
         self._gather()
         self._partition_count = count
         self._spread()
 
     def set_clock_offset(self, offset_us: Micros) -> None:
-        """The host's clock was moved."""
+        """The host's clock has moved."""
         self.offset_us = offset_us
         for lane in self.lanes:
             lane.stamp(offset_us)
@@ -68,7 +68,7 @@ class ArrivalFeed:
         )
 
     def first_lane(self) -> tuple[int, Arrivals]:
-        """The lane of the next send in the application's order, and its place; there is one."""
+        """Lane of the next send in the application's order, and its place; there is one."""
         best, best_place = 0, 1 << 62
         for number, lane in enumerate(self.lanes):
             if lane.at < len(lane.times):
@@ -82,7 +82,7 @@ class ArrivalFeed:
         return sum(bisect_right(lane.times, limit, lane.at) - lane.at for lane in self.lanes)
 
     def take_first(self) -> NDArray[np.int64]:
-        """Remove the next send; its intended instant, as an array of one."""
+        """Removes the next send; its intended instant, as an array of one."""
         if self._pending is not None:
             first = self._pending.instants_us[:1]
             self._cut_pending(1)
@@ -92,7 +92,7 @@ class ArrivalFeed:
         return lane.instants_us[lane.at - 1 : lane.at]
 
     def take_until(self, limit: Micros) -> list[NDArray[np.int64]]:
-        """Remove the sends of this block up to the instant; their intended instants, by lane."""
+        """Removes the sends of this block up to the instant; their intended instants, by lane."""
         taken = []
         if self._pending is not None:
             instants = self._pending.instants_us
@@ -106,7 +106,7 @@ class ArrivalFeed:
         return [instants for instants in taken if len(instants)]
 
     def partitions_of(self, keys: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-        """Where records of these keys go, among so many partitions."""
+        """Partitions of keys, of so many."""
         return partitions_of_keys(keys, count)
 
     def _cut_pending(self, count: int) -> None:
@@ -121,7 +121,7 @@ class ArrivalFeed:
             )
 
     def _gather(self) -> None:
-        """Put what was not sent of keyed lanes together again, in the application's order."""
+        """Merges unsent records of keyed lanes again, in the application's order."""
         places: list[int] = []
         instants: list[NDArray[np.int64]] = []
         keys: list[NDArray[np.int64]] = []
@@ -145,7 +145,7 @@ class ArrivalFeed:
         )
 
     def _spread(self) -> None:
-        """Make lanes of the block, once the partitions are known."""
+        """Splits the block into lanes, once the partitions are known."""
         if self._pending is None or not self._partition_count:
             return
         instants, keys, dead = self._pending

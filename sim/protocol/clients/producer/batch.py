@@ -1,6 +1,6 @@
 """One batch of a producer, from its first record to its outcome.
 
-A batch does not copy its records: it remembers which stretches of the arrivals joined it.
+A batch does not copy its records: it keeps the runs of arrivals in it.
 
 Source: ``clients/producer/internals/ProducerBatch.java``; ``MemoryRecordsBuilder.hasRoomFor``.
 """
@@ -31,9 +31,9 @@ _ANY_LATER: Final = (1 << 31) - 1
 class Arrivals:
     """A run of arrivals for one destination: ``times`` are ``instants_us`` as a list, to bisect.
 
-    ``places`` says where in its block each stands, for arrivals sorted by partition. ``alike`` says
-    of each where the stretch of tombstones, or of values, ends that it is in, and ``dead`` whether
-    it is a tombstone; both are ``None`` if there can be none.
+    ``places`` has the place of each in its block, for arrivals sorted by partition. ``alike`` has
+    for each the end of its run of tombstones, or of values, and ``dead`` is true for a tombstone;
+    both are ``None`` if there can be none.
     """
 
     __slots__ = (
@@ -69,13 +69,13 @@ class Arrivals:
             self.alike = _ends_of_runs(tombstones)
             self.dead = tombstones.tolist()
         self.at = 0
-        """How many have been sent by the application."""
+        """Number of arrivals that the application has sent."""
         self.filled_at = -1
         self.filled_index = -1
         self.stamp(offset_us)
 
     def stamp(self, offset_us: Micros) -> None:
-        """Compute Kafka's timestamps with the host clock's offset."""
+        """Computes Kafka's timestamps with the host clock's offset."""
         self.stamps_ms = (self.instants_us + offset_us) // 1_000 + EPOCH_MS
         self.filled_at = -1
 
@@ -86,7 +86,7 @@ _Stretch = tuple[
 
 
 def _ends_of_runs(kinds: NDArray[np.bool_]) -> list[int]:
-    """For each place, where the run of equal values ends that it is in."""
+    """For each place, the end of its run of equal values."""
     count = len(kinds)
     if not count:
         return []
@@ -96,7 +96,7 @@ def _ends_of_runs(kinds: NDArray[np.bool_]) -> list[int]:
 
 
 class ProducerBatch:
-    """Records of one partition that travel together. Instants are of the host's clock."""
+    """Records of one partition in one batch. Instants are of the host's clock."""
 
     __slots__ = (
         "_arrivals",
@@ -146,27 +146,27 @@ class ProducerBatch:
         self.base_ms = base_ms
         """Timestamp of the first record, from the scenario's zero."""
         self.capacity = capacity
-        """Write limit, and what the batch takes from ``buffer.memory``."""
+        """Write limit, and the batch's share of ``buffer.memory``."""
         self.size_bytes: Bytes = BATCH_OVERHEAD
         """Encoded size so far."""
         self.packing: Packing | None = None
-        """How much its records shrink; ``None``: not at all. Then ``size_bytes`` is a guess until
-        the batch is drained."""
+        """Expected compression of its records; ``None``: none. Then ``size_bytes`` is an estimate
+        until the batch is drained."""
         self.origin = -1
-        """Place of the first record among its arrivals."""
+        """Index of the first record among its arrivals."""
         self.closed = False
-        """Takes no more records."""
+        """True if it takes no more records."""
         self.done = False
         self.split = False
         self.attempts = self.sends = 0
-        """Times put back into the queue, and times sent."""
+        """Times re-enqueued, and times sent."""
         self.last_attempt_us = created_us
         self.backoff_us: Micros = 0
         self.in_retry = False
         self.in_flight = False
-        """On the wire now."""
+        """True while it is in flight."""
         self.may_be_written = False
-        """An attempt ended without certainty."""
+        """True if an attempt ended with an unknown outcome."""
         self.error = "NONE"
         self.first_sent_us: Micros | None = None
         self.last_sent_us: Micros | None = None
@@ -192,7 +192,7 @@ class ProducerBatch:
         return self.base_sequence + self.record_count - 1
 
     def add(self, arrivals: Arrivals, start: int, stop: int, size_bytes: Bytes) -> None:
-        """Take in arrivals [start, stop), sent at their own instants."""
+        """Adds arrivals [start, stop), sent at their own instants."""
         self.record_count += stop - start
         self.size_bytes += size_bytes
         if arrivals is self._arrivals and start == self._stop:
@@ -204,7 +204,7 @@ class ProducerBatch:
     def add_late(
         self, arrivals: Arrivals, start: int, stop: int, size_bytes: Bytes, stamp_ms: int
     ) -> None:
-        """Take in arrivals [start, stop), all sent late, at one instant with that timestamp."""
+        """Adds arrivals [start, stop), all sent late, at one instant with that timestamp."""
         self.record_count += stop - start
         self.size_bytes += size_bytes
         self.seal()
@@ -219,26 +219,26 @@ class ProducerBatch:
         )
 
     def give_sequence(self, producer_id: int, producer_epoch: int, sequence: int) -> None:
-        """Number the batch (``setProducerState``, ``resetProducerState``)."""
+        """Numbers the batch (``setProducerState``, ``resetProducerState``)."""
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.base_sequence = sequence
         self._draft = None
 
     def note_leader_epoch(self, epoch: int) -> None:
-        """Remember at which attempt the leader was seen to change (KIP-951)."""
+        """Notes the attempt at which the leader was seen to change (KIP-951)."""
         if epoch > self.leader_epoch:
             self.leader_epoch = epoch
             self.changed_at_attempt = self.attempts
 
     def wait_out_backoff(self) -> None:
-        """No leader that is heard of later makes the batch wait less (before KIP-951)."""
+        """Keeps the back-off even if a newer leader becomes known (before KIP-951)."""
         self.leader_epoch = _ANY_LATER
 
     def backing_off_until(self) -> Micros:
-        """Until when the batch waits after a failed attempt; its creation or less if it does not.
+        """End of the back-off after a failed attempt; its creation or less without one.
 
-        A retry waits no longer once a newer leader epoch is known (KIP-951).
+        A retry does not wait once a newer leader epoch is known (KIP-951).
         """
         if self.attempts in (0, self.changed_at_attempt):
             return self.created_us
@@ -263,7 +263,7 @@ class ProducerBatch:
         return stretches[0]
 
     def draft(self, topic_partition: TopicPartition) -> ProducerBatchDraft:
-        """The batch as its shell encodes it; the same object while nothing has changed."""
+        """The batch as it is to be encoded; the same object while nothing has changed."""
         if self._draft is None:
             intended, stamps, keys, dead = self.records()
             self._draft = ProducerBatchDraft(
@@ -280,7 +280,7 @@ class ProducerBatch:
         return self._draft
 
     def record_bound(self, sizing: Sizing) -> Bytes:
-        """What the largest record's batch may take at most (``maxRecordSize``)."""
+        """Largest size of a batch of the largest record (``maxRecordSize``)."""
         dead = self.records()[3]
         if dead is None or not dead.any():
             return sizing.values.upper_bound
@@ -291,13 +291,13 @@ class ProducerBatch:
     def parts(self, sizing: Sizing, target_bytes: Bytes, ratio: float) -> list["ProducerBatch"]:
         """The same records in batches of about the target size, at least one record each.
 
-        They count as never tried, keep the creation instant and the sequences, and stand outside
-        ``buffer.memory``. Source: ``ProducerBatch.split``.
+        They count as never tried, keep the creation instant and the sequences, and are not counted
+        in ``buffer.memory``. Source: ``ProducerBatch.split``.
 
         Args:
-            sizing: Of this workload's records.
+            sizing: Sizes of this workload's records.
             target_bytes: Write limit of each part, unless its first record alone takes more.
-            ratio: What compression is expected to do; without meaning if there is none.
+            ratio: Expected compression ratio; ignored without compression.
         """
         intended, stamps, keys, dead = self.records()
         parts: list[ProducerBatch] = []
@@ -359,7 +359,7 @@ class ProducerBatch:
         return part
 
     def seal(self) -> None:
-        """Fix the timestamps of what has joined so far."""
+        """Fixes the timestamps of the records so far."""
         arrivals = self._arrivals
         if arrivals is not None and self._stop > self._start:
             start, stop = self._start, self._stop

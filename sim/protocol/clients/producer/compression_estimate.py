@@ -1,7 +1,7 @@
-"""How large a batch will be once it is compressed: the guess by which a producer fills its batches.
+"""Estimated size of a compressed batch, by which a producer fills its batches.
 
-A batch is compressed when it is drained; until then its size is guessed from the ratio that former
-batches had. A guess that was too good makes a batch larger than ``batch.size``.
+A batch is compressed when it is drained; until then its size is estimated by the ratio of former
+batches. An optimistic estimate makes a batch larger than ``batch.size``.
 
 All arithmetic is that of Java's 32-bit floats, so that a batch takes the same records as Kafka's.
 
@@ -23,7 +23,7 @@ def _single(number: float) -> float:
 
 
 _FACTOR = _single(1.05)
-"""``COMPRESSION_RATE_ESTIMATION_FACTOR``: guesses are a little larger than the ratio says."""
+"""``COMPRESSION_RATE_ESTIMATION_FACTOR``: estimates are a little larger than the ratio."""
 
 _IMPROVING_STEP = _single(0.005)
 _DETERIORATING_STEP = _single(0.05)
@@ -39,16 +39,16 @@ class RatioEstimator:
 
     def __init__(self) -> None:
         self.ratio = 1.0
-        """What is expected of the next batch; 32 bits."""
+        """Expected ratio of the next batch; 32 bits."""
         self._worst = 1.0
 
     def bound(self, size: Bytes) -> Bytes:
-        """The most that records of the size are expected to take in any batch so far."""
+        """Largest expected size of records in any batch so far."""
         self._worst = max(self._worst, self.ratio)
         return int(size * self._worst * _FACTOR) + 1
 
     def observe(self, compressed: Bytes, raw: Bytes) -> float:
-        """A batch was closed: its records took ``raw`` bytes and take ``compressed`` now.
+        """A batch was closed: its records had ``raw`` bytes and have ``compressed`` now.
 
         Returns:
             The batch's own ratio.
@@ -63,44 +63,44 @@ class RatioEstimator:
         return observed
 
     def reset(self, observed: float) -> None:
-        """A batch with that ratio was too large for the broker: expect no compression at all."""
+        """A batch with that ratio was too large for the broker: expects no compression."""
         self.ratio = max(1.0, observed)
 
 
 class Packing:
-    """The records of one open batch, as compressed as they are expected to be."""
+    """Records of one open batch, at their expected compressed size."""
 
     __slots__ = ("guess", "observed", "ratio", "raw")
 
     def __init__(self, ratio: float, raw: Bytes = 0) -> None:
-        """Begin with ``raw`` bytes of records; the ratio stays what it is now."""
+        """Begins with ``raw`` bytes of records; keeps the present ratio."""
         self.ratio = ratio
         self.raw = raw
         """Bytes of the records, uncompressed."""
         self.guess = self._guess(raw)
-        """Bytes that they are expected to take, the batch's header aside."""
+        """Their expected bytes, without the batch's header."""
         self.observed = 1.0
-        """The ratio that the closed batch has."""
+        """Ratio of the closed batch."""
 
     def copy(self) -> "Packing":
-        """The same records, to try what more would do."""
+        """A copy, to try more records."""
         return Packing(self.ratio, self.raw)
 
     def grow(self, raw: Bytes) -> Bytes:
-        """Take in records of so many bytes; by how much the guess grows."""
+        """Adds records of so many bytes; returns the growth of the estimate."""
         before = self.guess
         self.raw += raw
         self.guess = self._guess(self.raw)
         return self.guess - before
 
-    def fitting(self, size: Bytes, room: Bytes, most: int) -> int:
-        """How many records of the size fit, one after the other, at most ``most``.
+    def fitting(self, size: Bytes, space: Bytes, most: int) -> int:
+        """Number of records of the size that fit, one after the other, at most ``most``.
 
-        Each is counted uncompressed when it is looked at, and compressed afterwards.
+        Each is counted uncompressed when it is checked, and compressed afterwards.
         """
-        if most <= 0 or size > room:
+        if most <= 0 or size > space:
             return 0
-        limit = self.guess + room - size
+        limit = self.guess + space - size
         if self._guess(self.raw + (most - 1) * size) <= limit:
             return most
         low, high = 1, most
@@ -113,16 +113,16 @@ class Packing:
         return low
 
     def reaching(self, size: Bytes, quota: Bytes, most: int) -> int:
-        """How many records of the size let the guess grow by the quota; at most ``most``."""
+        """Number of records of the size that grow the estimate by the quota; at most ``most``."""
         if quota <= 0:
             return 0
-        wanted = self.guess + quota
-        if most <= 0 or self._guess(self.raw + most * size) < wanted:
+        target = self.guess + quota
+        if most <= 0 or self._guess(self.raw + most * size) < target:
             return most
         low, high = 0, most
         while high - low > 1:
             middle = (low + high) // 2
-            if self._guess(self.raw + middle * size) < wanted:
+            if self._guess(self.raw + middle * size) < target:
                 low = middle
             else:
                 high = middle

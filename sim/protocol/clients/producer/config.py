@@ -42,14 +42,14 @@ class ProducerConfig:
     retry_backoff_max_us: Micros = SECOND
     max_in_flight_requests_per_connection: int = 5
     skips_backoff_on_leader_hint: bool = True
-    """Whether a refused batch waits no longer once a newer leader is known (since 3.7, KIP-951)."""
+    """True if a refused batch does not wait once a newer leader is known (since 3.7, KIP-951)."""
     tracks_epochs: bool = True
-    """Whether metadata have leader epochs, and older ones are ignored (since 2.2, KAFKA-7738)."""
+    """True if metadata have leader epochs, and older ones are ignored (since 2.2, KAFKA-7738)."""
     metadata_max_age_us: Micros = 5 * MINUTE
     partitioner_adaptive_partitioning_enable: bool = True
     compression_type: str = "none"
     compression_level: int = 0
-    """Of the type that is used, in the codec's own scale; without meaning for none and snappy."""
+    """Level of the type in use, in the codec's own scale; ignored for none and snappy."""
     transactional_id: str = ""
     """Empty: without transactions."""
     transaction_timeout_us: Micros = MINUTE
@@ -73,7 +73,7 @@ class ProducerConfig:
 
     @property
     def idempotent(self) -> bool:
-        """Whether batches are numbered: silently off unless acks=all and retries > 0."""
+        """True if batches are numbered: silently off unless acks=all and retries > 0."""
         return self.enable_idempotence and self.acks == ACKS_ALL and self.retries > 0
 
 

@@ -1,4 +1,4 @@
-"""What passes between a producer's mind and its shell, beside what every machine has.
+"""Events and effects of a producer, beside those of every machine.
 
 Plain tuples and one small class: there is one of each per batch, so their cost counts.
 """
@@ -20,23 +20,21 @@ REFUSED_PARTITION = -1
 """Partition of records that ``send()`` refused before they were given one."""
 
 BUFFER_EXHAUSTED = "BUFFER_EXHAUSTED"
-"""Kafka's ``BufferExhaustedException``, which has no code of its own on the wire."""
+"""Kafka's ``BufferExhaustedException``, which has no code on the wire."""
 
 NEVER_SENT = "NEVER_SENT"
-"""Of a batch in the buffer of a producer that ended: no broker has it, and none has refused it.
-
-Kafka names no error: of a process that died nobody hears, and one that is closed by force completes
-such batches with a ``KafkaException`` (``RecordAccumulator.abortIncompleteBatches``).
-"""
+"""Outcome of a batch in the buffer of a producer that ended: it was never sent. Kafka has no error
+for it: a process that died reports none, and a forced close completes such batches with a
+``KafkaException`` (``RecordAccumulator.abortIncompleteBatches``)."""
 
 
 class ArrivalBlock(NamedTuple):
-    """Some of the instants at which the application means to send, in order.
+    """Intended instants of some of the application's sends, in order.
 
     ``instants_us``: int64, shape (records,), scenario clock, never decreasing, at least one.
-    ``key_ids``: int64, same shape; ``None`` for records without keys, or, from a source that has
-    no keys, the application's own number of each record.
-    ``tombstones``: bool, same shape; ``None`` if no record can be one.
+    ``key_ids``: int64, same shape; ``None`` for records without keys, or, from a source that has no
+    keys, the application's own number of each record. ``tombstones``: bool, same shape; ``None`` if
+    no record can be one.
     """
 
     instants_us: NDArray[np.int64]
@@ -45,7 +43,7 @@ class ArrivalBlock(NamedTuple):
 
 
 class ArrivalSource(Protocol):
-    """The application, known ahead: the accumulator pulls what it has sent up to an instant."""
+    """The application, known ahead: the accumulator pulls its sends up to an instant."""
 
     @property
     def value_bytes(self) -> Bytes:
@@ -53,32 +51,32 @@ class ArrivalSource(Protocol):
 
     @property
     def keyed(self) -> bool:
-        """Whether records have keys."""
+        """True if records have keys."""
 
     @property
     def header_bytes(self) -> Bytes:
-        """Encoded size of every record's headers without their count, a tombstone's own aside."""
+        """Encoded size of every record's headers without their count, or a tombstone's own."""
 
     @property
     def header_count(self) -> int:
-        """Headers of every record, a tombstone's own aside."""
+        """Headers of every record, without a tombstone's own."""
 
     def next_block(self) -> ArrivalBlock | None:
-        """The next arrivals; ``None`` when the workload is over."""
+        """Next arrivals; ``None`` after the last."""
 
 
 class Connections(Protocol):
-    """What a client knows of its connections (``NetworkClient.ready``)."""
+    """State of a client's connections (``NetworkClient.ready``)."""
 
     def is_open(self, node: NodeId) -> bool:
-        """Whether the connection to the server is established."""
+        """True if the connection to the server is established."""
 
     def connectable_at(self, node: NodeId) -> Micros:
-        """The instant before which no connection is attempted: the reconnect back-off's end."""
+        """End of the reconnect back-off."""
 
 
 class ProducerBatchDraft:
-    """A batch ready to be encoded; ``encoded`` is the shell's own note of the result.
+    """A batch ready to be encoded; ``encoded`` caches the result.
 
     ``intended_us`` and ``timestamps_ms``: int64, shape (records,). A batch whose producer id, epoch
     or sequence changed is a new draft, so an encoding never goes stale.
@@ -122,9 +120,9 @@ class ProducerBatchDraft:
 
 
 class SendProduce(NamedTuple):
-    """Encode the drafts and send them in one ProduceRequest on the connection to the broker.
+    """Encodes the drafts and sends them in one ProduceRequest on the connection to the broker.
 
-    With ``acks`` 0 the shell answers with :class:`ProduceWritten` once the socket took the bytes.
+    With ``acks`` 0 :class:`ProduceWritten` follows once the socket took the bytes.
     """
 
     to: NodeId
@@ -158,21 +156,21 @@ class TransactionDone(NamedTuple):
     """A transaction's outcome: one row of ``transaction_outcomes``."""
 
     transaction: int
-    """The producer's number of it."""
+    """The producer's number of the transaction."""
     producer_id: ProducerId
     producer_epoch: int
     begun_us: Micros
-    """Of the scenario's clock."""
+    """Its beginning, by the scenario's clock."""
     outcome: str
     """``committed``; ``aborted`` or ``fenced`` (certainly never committed); ``unknown``."""
     error: str
-    """Why it was not committed; NONE if the application meant it so."""
+    """Its error; NONE if the application aborted it."""
     records: tuple[tuple[int, int, int], ...]
     """Partition, first and last record number, for each partition with records in it."""
 
 
 class TransactionsReady(NamedTuple):
-    """``initTransactions()`` has returned: who had the transactional id before is fenced."""
+    """``initTransactions()`` has returned: former owners of the transactional id are fenced."""
 
 
 class ProducerStopped(NamedTuple):
@@ -183,12 +181,12 @@ class ProducerStopped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProducerStarted:
-    """The process has begun: find the cluster."""
+    """The process has begun: bootstraps."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProduceWritten:
-    """The socket took an acks=0 request: that is all the producer will ever know."""
+    """The socket took an acks=0 request, which gets no response."""
 
     to: NodeId
     correlation: int
@@ -196,7 +194,7 @@ class ProduceWritten:
 
 @dataclass(frozen=True, slots=True)
 class BatchesCompressed:
-    """The batches of a request were compressed: their sizes are known now.
+    """The batches of a request were compressed: their sizes are known.
 
     ``sizes``: in the order of the request's drafts, the whole batch and its records uncompressed.
     """
@@ -207,7 +205,7 @@ class BatchesCompressed:
 
 @dataclass(frozen=True, slots=True)
 class ServerThrottles:
-    """A server's quotas make this client wait: nothing goes to it before the instant (KIP-219)."""
+    """A server throttles this client: nothing is sent to it before the instant (KIP-219)."""
 
     node: NodeId
     until: Micros
@@ -215,12 +213,12 @@ class ServerThrottles:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationPaused:
-    """The process stops now: what it meant to send until now it has sent."""
+    """The process stops: sends intended until now have happened."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApplicationResumed:
-    """The process goes on: what it meant to send meanwhile it sends now."""
+    """The process continues: sends intended meanwhile happen now."""
 
 
 ProducerEvent = (
@@ -236,4 +234,4 @@ ProducerEvent = (
     | WorkTaken
     | WorkEnding
 )
-"""What can happen to a producer; the last two to one of a task."""
+"""Events of a producer; the last two only of a task."""

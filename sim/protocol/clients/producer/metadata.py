@@ -1,7 +1,7 @@
-"""What a producer knows of the cluster, and when it may ask again.
+"""A producer's metadata, and the back-off of its updates.
 
-Left out: KIP-899 rebootstrap by time (any server known from the start can always be asked), topics
-dropped when idle, topic ids.
+Left out: KIP-899 rebootstrap by time (``bootstrap.servers`` can always be used), topics dropped
+when idle, topic ids.
 
 Source: ``clients/{Metadata,NetworkClient}.java``; KIP-232, KIP-580, KIP-951, KAFKA-7738.
 """
@@ -25,14 +25,14 @@ class Backoff:
         self._unit = unit
 
     def draw(self, earlier_attempts: int) -> Micros:
-        """A wait after the attempt that had so many before it."""
+        """Draws the wait after the attempt that had so many before it."""
         term = self._initial << min(earlier_attempts, 30)
         permille = 800 + int(self._unit() * 400)
         return min(self._maximum, -(-term * permille // 1_000))
 
 
 class ProducerMetadata:
-    """Leaders of one topic's partitions, as last heard."""
+    """Leaders of one topic's partitions, as known."""
 
     def __init__(
         self, topic: str, bootstrap: tuple[NodeId, ...], config: ProducerConfig, backoff: Backoff
@@ -41,14 +41,14 @@ class ProducerMetadata:
         self.leaders: list[NodeId] = []
         self.epochs: list[LeaderEpoch] = []
         self.brokers = bootstrap
-        """Servers that can be asked; those of the start until the cluster has told its own."""
+        """Servers for requests; those of ``bootstrap.servers`` until the first response."""
         self.in_progress = False
-        """Whether a request is under way."""
+        """True if a request is in flight."""
         self._bootstrap = bootstrap
         self._max_age_us = config.metadata_max_age_us
         self._tracks_epochs = config.tracks_epochs
         self._backoff = backoff
-        self._wanted = True
+        self._requested = True
         self._failures = 0
         self._unchanged = 0
         self._last_success: Micros = LONG_AGO
@@ -56,7 +56,7 @@ class ProducerMetadata:
 
     @property
     def is_known(self) -> bool:
-        """Whether the topic's partitions are known."""
+        """True if the topic's partitions are known."""
         return bool(self.leaders)
 
     def led(self) -> tuple[int, ...]:
@@ -68,39 +68,39 @@ class ProducerMetadata:
         return tuple(p for p, leader in enumerate(self.leaders) if leader == node)
 
     def request(self) -> None:
-        """What is known may be stale: ask again, as soon as the back-off allows."""
-        self._wanted = True
+        """Metadata may be stale: requests an update, as soon as the back-off allows."""
+        self._requested = True
 
     def due_at(self) -> Micros:
-        """When to ask; NEVER while a request is under way."""
+        """Time of the next request; NEVER while one is in flight."""
         if self.in_progress:
             return NEVER
-        if self._wanted:
+        if self._requested:
             return self._not_before
         return max(self._last_success + self._max_age_us, self._not_before)
 
     def on_failed(self, now: Micros) -> None:
-        """The request got no answer."""
+        """The request got no response."""
         self.in_progress = False
-        self._wanted = True
+        self._requested = True
         self._not_before = now + self._backoff.draw(self._failures)
         self._failures += 1
 
     def on_response(self, response: MetadataResponse, now: Micros) -> bool:
-        """Take in what a broker knows; whether a leader or an epoch is new.
+        """Applies a response; true if a leader or an epoch is new.
 
-        A partition's older epoch is ignored: the answering broker is behind. Before 2.2 there were
-        no epochs, and the last answer was believed.
+        A partition's older epoch is ignored: the broker is behind. Before 2.2 there were no epochs,
+        and the last response counted.
         """
         self.in_progress = False
-        self._wanted = False
+        self._requested = False
         self._failures = 0
         if response.brokers:
             self.brokers = response.brokers
         changed = False
         partitions = response.topics.get(self.topic, ())
         if not partitions:
-            self._wanted = True
+            self._requested = True
         more = len(partitions) - len(self.leaders)
         if more > 0:  # all of them at first; a topic can only grow
             self.leaders += [NO_LEADER] * more
@@ -110,14 +110,14 @@ class ProducerMetadata:
             epoch = each.leader_epoch if self._tracks_epochs else NO_EPOCH
             changed |= self._learn(each.partition, each.leader, epoch)
             if each.leader == NO_LEADER:
-                self._wanted = True
+                self._requested = True
         self._unchanged = 0 if changed else self._unchanged + 1
         self._last_success = now
         self._not_before = now + self._backoff.draw(max(0, self._unchanged - 1))
         return changed
 
     def on_hint(self, partition: int, leader: NodeId, epoch: LeaderEpoch) -> bool:
-        """A broker named the new leader with its error (KIP-951); whether that is news."""
+        """Applies a broker's leader hint (KIP-951); true if it is new."""
         if not self._tracks_epochs or leader not in self.brokers:
             return False
         if epoch <= self.epochs[partition]:
@@ -125,7 +125,7 @@ class ProducerMetadata:
         return self._learn(partition, leader, epoch)
 
     def forget_brokers(self) -> None:
-        """No known broker can be asked: start again from the servers of the start."""
+        """No known broker is usable: starts again from ``bootstrap.servers``."""
         self.brokers = self._bootstrap
 
     def _learn(self, partition: int, leader: NodeId, epoch: LeaderEpoch) -> bool:

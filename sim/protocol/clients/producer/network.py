@@ -1,4 +1,4 @@
-"""A client's servers as its network layer sees them, and its requests without an answer.
+"""A client's servers in its network layer, and its open requests.
 
 The transport below connects on demand and waits for Kafka's reconnect back-off. A server is ready
 once it has answered on an open connection; the first request on a new connection is an empty
@@ -27,29 +27,29 @@ class Peer:
     in_flight: int = 0
     """Requests without an answer."""
     ready: bool = False
-    """Has answered since the last failure."""
+    """True if it has answered since the last failure."""
     connecting: bool = False
-    """The first request on a new connection is under way."""
+    """True if the first request on a new connection is in flight."""
     failures: int = 0
-    """Connections lost so far; tells requests of a lost one from those of the next."""
+    """Number of lost connections; distinguishes requests of a lost one from those of the next."""
     failed_at: Micros = LONG_AGO
     drain_index: int = 0
-    """Place of the partition with which the next request begins."""
+    """Index of the partition with which the next request begins."""
     parts: tuple[int, ...] = ()
-    """Partitions it leads, as far as the client knows."""
+    """Partitions that it leads, as far as the client knows."""
     throttled_until: Micros = LONG_AGO
-    """When its quotas let this client go on; LONG_AGO: at any time."""
+    """End of its throttling; LONG_AGO: not throttled."""
 
 
 @dataclass(slots=True, eq=False)
 class OpenRequest:
-    """A request without an answer; ``batches`` only for produce requests."""
+    """An open request; ``batches`` only for produce requests."""
 
     kind: str
     peer: Peer
     batches: tuple[ProducerBatch, ...]
     failures: int
-    """Of its peer, when it was sent."""
+    """Failures of its peer when it was sent."""
 
 
 class ProducerNetwork:
@@ -70,21 +70,21 @@ class ProducerNetwork:
         self._timeout_us = timeout_us
         self._correlation = first_correlation
         self.retry_at: Micros = NEVER
-        """When a server can be asked again, if the last search for one found all backing off."""
+        """Time at which a server is available, if the last search found all backing off."""
         self.throttled = False
-        """Whether a server's quotas make this client wait."""
+        """True if any server throttles this client."""
         self.peers: dict[NodeId, Peer] = {}
         self.open: dict[int, OpenRequest] = {}
 
     def peer(self, node: NodeId) -> Peer:
-        """The server, known from the first time it is named."""
+        """The server, created when it is first named."""
         peer = self.peers.get(node)
         if peer is None:
             peer = self.peers[node] = Peer(node)
         return peer
 
-    def has_room(self, peer: Peer) -> bool:
-        """Whether a request would not wait: not connecting, at no limit in flight, no quota's."""
+    def has_capacity(self, peer: Peer) -> bool:
+        """True if a request would not wait: not connecting, below the limit, not throttled."""
         return (
             peer.in_flight < self._in_flight_max
             and not peer.connecting
@@ -92,11 +92,11 @@ class ProducerNetwork:
         )
 
     def is_ready(self, peer: Peer) -> bool:
-        """Whether a request can go out now: connected, and room for one more."""
+        """True if a request can be sent now: connected, and below the in-flight limit."""
         return self.is_connected(peer) and peer.in_flight < self._in_flight_max
 
     def throttle(self, node: NodeId, until: Micros) -> None:
-        """The server wants nothing before the instant; that never comes nearer.
+        """Throttles until the instant, which never moves back.
 
         Source: ``ClusterConnectionStates.throttle``.
         """
@@ -105,7 +105,7 @@ class ProducerNetwork:
         self.throttled = True
 
     def unthrottle(self, now: Micros) -> None:
-        """Let go on whoever has waited long enough."""
+        """Ends throttlings that have passed."""
         self.throttled = False
         for peer in self.peers.values():
             if peer.throttled_until <= now:
@@ -114,44 +114,44 @@ class ProducerNetwork:
                 self.throttled = True
 
     def throttle_ends(self) -> Micros:
-        """When the first server that makes this client wait lets it go on; NEVER: none does."""
+        """First end of a throttling; NEVER without one."""
         if not self.throttled:
             return NEVER
         waits = [p.throttled_until for p in self.peers.values() if p.throttled_until > LONG_AGO]
         return min(waits, default=NEVER)
 
     def is_connected(self, peer: Peer) -> bool:
-        """Whether the connection is established and has answered."""
+        """True if the connection is established and has answered."""
         if peer.ready and not self._connections.is_open(peer.node):
             peer.ready = False
         return peer.ready
 
     def begin(self, kind: str, peer: Peer, batches: tuple[ProducerBatch, ...]) -> int:
-        """Number a request that goes out now."""
+        """Numbers a request that is sent now."""
         self._correlation += 1
         self.open[self._correlation] = OpenRequest(kind, peer, batches, peer.failures)
         peer.in_flight += 1
         return self._correlation
 
     def end(self, correlation: int) -> OpenRequest | None:
-        """The request with that number is over; ``None`` if it was not open."""
+        """The request with that number has ended; ``None`` if it was not open."""
         request = self.open.pop(correlation, None)
         if request is not None:
             request.peer.in_flight -= 1
         return request
 
     def send(self, kind: str, peer: Peer, request: Request) -> Send:
-        """A request other than produce; it makes the connection if there is none."""
+        """Sends a request other than produce; it makes the connection if there is none."""
         if not peer.ready:
             peer.connecting = True
         return Send(peer.node, self.begin(kind, peer, ()), request, self._timeout_us)
 
     def connectable_at(self, peer: Peer) -> Micros:
-        """The instant before which no connection to the server is attempted."""
+        """End of the server's reconnect back-off."""
         return self._connections.connectable_at(peer.node)
 
     def connect(self, peer: Peer, now: Micros) -> Send | None:
-        """Make the connection, unless that is under way or must wait for its back-off."""
+        """Makes the connection, unless that is in progress or in its back-off."""
         if peer.connecting or self.connectable_at(peer) > now:
             return None
         return self.send("handshake", peer, MetadataRequest(()))
@@ -162,7 +162,7 @@ class ProducerNetwork:
         request.peer.connecting = False
 
     def on_failure(self, request: OpenRequest, now: Micros) -> None:
-        """The request's connection is gone; its other requests fail one after the other."""
+        """The request's connection is lost; its other requests fail one after the other."""
         peer = request.peer
         if request.failures == peer.failures:
             peer.failures += 1
@@ -170,11 +170,11 @@ class ProducerNetwork:
             peer.failed_at = now
 
     def least_loaded(self, nodes: tuple[NodeId, ...], now: Micros) -> Peer | None:
-        """Whom to ask: of the connected, one with fewest requests in flight.
+        """Least loaded server: of the connected, one with the fewest requests in flight.
 
-        If none is connected, the one left alone for longest that may be connected to; ``None``
-        while a connection is being made, while all connected ones are at their limit, and while
-        every server waits for its back-off: then ``retry_at`` says until when.
+        If none is connected, the one unused for longest that may be connected to; ``None`` while a
+        connection is being made, while all connected ones are at their limit, and while every
+        server is in its back-off: then ``retry_at`` is the end of the first.
 
         Source: ``NetworkClient.leastLoadedNode``.
         """
@@ -187,7 +187,7 @@ class ProducerNetwork:
             peer = self.peer(nodes[(start + place) % len(nodes)])
             if self.is_connected(peer):
                 must_wait = True
-                if self.has_room(peer) and (
+                if self.has_capacity(peer) and (
                     connected is None or peer.in_flight < connected.in_flight
                 ):
                     connected = peer

@@ -1,7 +1,7 @@
-"""What becomes of a producer's batches: success, retry, split, failure, expiry.
+"""Outcomes of a producer's batches: success, retry, split, failure, expiry.
 
-``failed`` is said only of a batch that was certainly not written: it was never sent, or every
-attempt ended with an error that means so. Everything else that did not succeed is ``unknown``.
+``failed`` is only the outcome of a batch that was certainly not written: it was never sent, or
+every attempt ended with such an error. Other failures are ``unknown``.
 
 Source: ``Sender.{completeBatch,canRetry,failBatch}``, ``RecordAccumulator.{reenqueue,
 splitAndReenqueue,expiredBatches}``; KIP-91, KIP-98, KIP-126.
@@ -42,11 +42,11 @@ ProducerEffect = (
     | WorkEnded
     | TransactionsReady
 )
-"""What a producer asks of its shell; the last two only that of a task or of a source."""
+"""Effects of a producer; the last two only of a task or a source."""
 
 
 class Outcomes:
-    """Decides over batches whose attempt has ended, or whose time is over."""
+    """Decides on batches whose attempt has ended, or that have expired."""
 
     def __init__(
         self,
@@ -61,18 +61,18 @@ class Outcomes:
         self._sequences = sequences
         self._backoff = backoff
         self.refused_records = refused_records
-        """Records refused so far; their numbers stand in partition -1."""
+        """Records refused so far; their numbers are those of partition -1."""
         self.mutes = config.max_in_flight_requests_per_connection == 1
-        """Whether a partition waits for its batch in flight."""
+        """True if a partition is muted during its batch in flight."""
         self.muted: dict[int, bool] = {}
-        """Partitions that wait."""
+        """Muted partitions."""
         self.out: list[ProducerEffect] = []
-        """Where outcomes go."""
+        """Receives outcomes."""
         self.expiry_at: Micros = NEVER
-        """No batch runs out of time before."""
+        """No batch expires before."""
 
     def succeed(self, batch: ProducerBatch, base_offset: int) -> None:
-        """The broker has it; for a batch already given up this settles its sequence alone."""
+        """The broker has it; for an expired batch this only settles its sequence."""
         if self._sequences is not None:
             self._sequences.on_acked(batch)
         if self.mutes:
@@ -82,7 +82,7 @@ class Outcomes:
             self.end(batch, "ok", base_offset)
 
     def on_error(self, batch: ProducerBatch, error: ErrorCode, now: Micros) -> None:
-        """One attempt ended with an error: split, retry, accept, or fail.
+        """One attempt ended with an error: splits, retries, accepts, or fails.
 
         Source: ``Sender.completeBatch``, ``Sender.canRetry``.
         """
@@ -126,14 +126,14 @@ class Outcomes:
         self._requeue(batch)
 
     def _split(self, batch: ProducerBatch) -> None:
-        """Send a batch that the broker found too large in parts (KIP-126).
+        """Sends a batch that the broker found too large in parts (KIP-126).
 
         A part that is too large again is halved, down to its largest record (KAFKA-8350).
         """
         sizing, estimator, ratio = self._accumulator.sizing, self._accumulator.estimator, 1.0
         if estimator is not None and batch.packing is not None:
             estimator.reset(batch.packing.observed)
-            self._accumulator.expect_anew()
+            self._accumulator.recompute_ends()
             ratio = estimator.ratio
         target = self._config.batch_size
         if batch.split:
@@ -149,7 +149,7 @@ class Outcomes:
             self._requeue(part)
 
     def on_compressed(self, requests: dict[int, OpenRequest], event: BatchesCompressed) -> None:
-        """The shell has compressed a request's batches: learn what to expect of the next ones.
+        """A request's batches were compressed: updates the estimate for the next ones.
 
         Source: ``ProducerBatch.close``.
         """
@@ -161,10 +161,10 @@ class Outcomes:
             batch.size_bytes = size
             if batch.packing is not None:
                 batch.packing.observed = estimator.observe(size - BATCH_OVERHEAD, raw)
-        self._accumulator.expect_anew()
+        self._accumulator.recompute_ends()
 
     def _requeue(self, batch: ProducerBatch) -> None:
-        """Back to the front, or, with sequences, to its place among them."""
+        """Re-enqueues at the front, or, with sequences, at its place among them."""
         waiting = self._accumulator.queues[batch.partition].batches
         place = 0
         if self._sequences is not None:
@@ -175,16 +175,16 @@ class Outcomes:
         waiting.insert(place, batch)
 
     def end(self, batch: ProducerBatch, outcome: str, base_offset: int = -1) -> None:
-        """Tell the outcome and give the memory back."""
+        """Writes the outcome and returns the memory."""
         batch.done = True
         self._accumulator.release(batch)
         self.out.append(batch.outcome(outcome, base_offset))
 
     def give_up_all(self, requests: Iterable[OpenRequest], error: str = "") -> None:
-        """Nobody waits any more: what is in flight will never be known, the rest is as it stands.
+        """Ends all batches: those in flight have unknown outcomes, others their last one.
 
-        ``error`` is that of what was not in flight; empty: each batch's own, or
-        :data:`NEVER_SENT` where no broker has answered, as its producer ended before it sent it.
+        ``error`` is that of batches not in flight; empty: each batch's own, or :data:`NEVER_SENT`
+        where no broker has answered, as its producer ended before it sent it.
         """
         for request in requests:
             for batch in request.batches:
@@ -199,7 +199,7 @@ class Outcomes:
             queue.batches.clear()
 
     def report_refused(self) -> None:
-        """Tell which records ``send()`` refused; they stand in partition -1."""
+        """Writes rows of records that ``send()`` refused; they have partition -1."""
         for refused in self._accumulator.refused:
             count = len(refused.intended_us)
             self.out.append(
@@ -224,7 +224,7 @@ class Outcomes:
         self._accumulator.refused.clear()
 
     def expire(self, requests: Iterable[OpenRequest], now: Micros) -> None:
-        """``delivery.timeout.ms``: give up batches, in the queues and in flight (KIP-91)."""
+        """``delivery.timeout.ms``: expires batches, in the queues and in flight (KIP-91)."""
         oldest = now - self._config.delivery_timeout_us
         first = NEVER
         for queue in self._accumulator.queues:
@@ -244,7 +244,7 @@ class Outcomes:
         self.expiry_at = first + self._config.delivery_timeout_us if first < NEVER else NEVER
 
     def give_up(self, batch: ProducerBatch) -> None:
-        """The batch has run out of time."""
+        """Expires the batch."""
         if self._sequences is not None:
             self._sequences.on_expired(batch)
         batch.error = ErrorCode.REQUEST_TIMED_OUT.name
@@ -253,7 +253,7 @@ class Outcomes:
 
 
 def result_of(response: ProduceResponse, batch: ProducerBatch) -> ProduceResult:
-    """The part of the response that concerns the batch."""
+    """Part of the response for the batch."""
     for result in response.results:
         if result.partition.partition == batch.partition:
             return result

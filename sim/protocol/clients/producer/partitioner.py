@@ -1,7 +1,6 @@
-"""Which partition a record goes to: the hash of its key, or the sticky partition of the moment.
+"""Partition of a record: by the hash of its key, or the sticky partition.
 
-Left out: custom partitioners, ``partitioner.ignore.keys``,
-``partitioner.availability.timeout.ms``.
+Left out: custom partitioners, ``partitioner.ignore.keys``, ``partitioner.availability.timeout.ms``.
 
 Source: ``org.apache.kafka.common.utils.Utils.murmur2``; KIP-480, KIP-794;
 ``clients/producer/internals/BuiltInPartitioner.java``.
@@ -41,17 +40,17 @@ def murmur2(data: bytes) -> int:
 
 
 def key_of(key_id: int) -> bytes:
-    """The key of a workload's key id, :data:`KEY_BYTES` long; ids are below 100 million."""
+    """Key of a workload's key id, :data:`KEY_BYTES` long; ids are below 100 million."""
     return b"key-%08d" % key_id
 
 
 def partition_of(key: bytes, partition_count: int) -> int:
-    """The partition of a keyed record, counted over all partitions, available or not."""
+    """Partition of a keyed record, counted over all partitions, available or not."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
 
 
 def partitions_of_keys(key_ids: NDArray[np.int64], partition_count: int) -> NDArray[np.int64]:
-    """The partitions of many workload keys at once: :func:`partition_of` over :func:`key_of`.
+    """Partitions of many workload keys at once: :func:`partition_of` over :func:`key_of`.
 
     Args:
         key_ids: int64, shape (records,), each in [0, 10**8).
@@ -84,7 +83,7 @@ def load_table(queue_lengths: Sequence[int], partition_count: int) -> tuple[int,
         partition_count: All partitions of the topic.
 
     Returns:
-        ``None`` if the queues tell nothing: then the choice is uniform.
+        ``None`` if all queues are equal: then the choice is uniform.
 
     Source: KIP-794; ``BuiltInPartitioner.updatePartitionLoadStats``.
     """
@@ -102,15 +101,15 @@ def load_table(queue_lengths: Sequence[int], partition_count: int) -> tuple[int,
 
 
 def pick_by_load(table: Sequence[int], number: int) -> int:
-    """The place in the table that a number in [0, last weight) falls on."""
+    """Index in the table for a number in [0, last weight)."""
     return bisect_right(table, number)
 
 
 class Loads:
-    """The queues of a topic as the sender last saw them.
+    """Queue lengths of a topic at the sender's last turn.
 
     Args:
-        partitions: With a known leader, ascending.
+        partitions: Those with a known leader, ascending.
         queue_lengths: Queued batches of each.
         partition_count: All partitions of the topic.
     """
@@ -126,7 +125,7 @@ class Loads:
 
 
 class StickyPartitioner:
-    """Keeps to one partition until about a batch was produced to it, then draws the next.
+    """Stays with one partition until about a batch was produced to it, then draws the next.
 
     Source: KIP-480, KIP-794; ``BuiltInPartitioner``.
     """
@@ -143,18 +142,18 @@ class StickyPartitioner:
         """Bytes produced to it since it was chosen, batch overheads included."""
 
     def may_switch(self, *, all_full: bool) -> bool:
-        """Whether it is time for another partition; early only if no open batch is left behind."""
+        """True if it is time for another partition; early only if no open batch is left behind."""
         produced = self.produced_bytes
         return produced >= self.batch_bytes * 2 or (all_full and produced >= self.batch_bytes)
 
     def switch(self, available: Sequence[int], partition_count: int, loads: Loads | None) -> None:
-        """Draw the next partition.
+        """Draws the next partition.
 
         Args:
             available: Partitions with a known leader, ascending.
             partition_count: All partitions of the topic.
-            loads: What the sender last saw; ``None`` while there are no load statistics (adaptive
-                partitioning off, the sender has not looked, or a partition has never been used).
+            loads: Queue lengths at the sender's last turn; ``None`` without load statistics
+                (adaptive partitioning off, no turn yet, or a partition never used).
         """
         self.produced_bytes = 0
         if loads is not None:

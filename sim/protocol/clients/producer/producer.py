@@ -1,12 +1,11 @@
-"""A producer as Kafka's Java client: it batches, sends, retries, and tells each batch's outcome.
+"""A producer as Kafka's Java client: batches, sends, retries, and reports each batch's outcome.
 
 One topic per producer. The application's sends come from an :class:`ArrivalSource`; see
 ``accumulator`` for how they are pulled. The sender's loop (resolve, ready, drain, send) runs after
 every event until nothing more can be sent.
 
-Left out: ``flush()``, ``close()`` with a time limit; the handshake of a new
-connection is one empty metadata request instead of ApiVersions. Transactions: see
-``transactional_producer``.
+Left out: ``flush()``, ``close()`` with a time limit; the handshake of a new connection is one empty
+metadata request instead of ApiVersions. Transactions: see ``transactional_producer``.
 
 Source: ``clients/producer/internals/{Sender,RecordAccumulator}.java``; KIP-91, KIP-98, KIP-580,
 KIP-951.
@@ -48,13 +47,13 @@ _WAKE = "sender"
 
 
 class Producer:
-    """The mind of one producer of one topic.
+    """One producer of one topic.
 
     Args:
         setup: Where its records go, its settings, and where its process begins.
         source: What the application sends, and when.
         accumulator: Instead of one of its own.
-        sequences: Likewise, with an identity that someone else asks for.
+        sequences: Likewise, with an identity that a subclass requests.
     """
 
     def __init__(
@@ -100,18 +99,18 @@ class Producer:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the workload is over and no batch waits or is under way."""
+        """True if the workload has ended and no batch waits or is in flight."""
         accumulator = self.accumulator
         queued = any(queue.batches for queue in accumulator.queues)
         return accumulator.is_spent and not self._network.open and not queued
 
     @property
     def refused_records(self) -> int:
-        """Records refused so far by ``send()``; their numbers stand in partition -1."""
+        """Records refused so far by ``send()``; their numbers are those of partition -1."""
         return self._outcomes.refused_records
 
     def handle(self, event: ProducerEvent, now: Micros) -> list[ProducerEffect]:
-        """Decide. ``now`` is the host's clock."""
+        """Handles an event; returns effects in order. ``now`` is the host's clock."""
         out = self._out = self._outcomes.out = []
         self._now = now
         accumulator = self.accumulator
@@ -140,12 +139,12 @@ class Producer:
         if accumulator.refused:
             self._outcomes.report_refused()
         if now >= self.metadata.due_at():
-            self._ask_metadata()
+            self._send_metadata_request()
         self._set_wake(offset)
         return out
 
     def finish(self, now: Micros) -> list[BatchDone]:
-        """The end of the run, or of the process: what is still open will never be known.
+        """Ends the run, or the process: outcomes of open batches stay unknown.
 
         Batches that were never sent, or whose every attempt ended with a definite error, are
         ``failed``; the others ``unknown``. Sends that the application could not finish are refused.
@@ -163,9 +162,9 @@ class Producer:
         return [effect for effect in out if isinstance(effect, BatchDone)]
 
     def _changes_nothing(self, event: ProducerEvent, now: Micros, offset: Micros) -> bool:
-        """Whether an event leaves the sender nothing to do before its timer.
+        """True if an event leaves the sender nothing to do before its timer.
 
-        So it is with a success while nothing waits for it: sends since the last turn are taken in
+        So it is with a success while nothing waits for it: sends since the last turn are appended
         later, with the same result.
         """
         if self._held or now >= self._timer_at or offset != self.accumulator.offset_us:
@@ -182,17 +181,17 @@ class Producer:
     def _dispatch(self, event: ProducerEvent) -> None:
         kind = type(event)
         if kind is ResponseReceived:
-            self._on_response(event)  # type: ignore[arg-type]  # told by its type above
+            self._on_response(event)  # type: ignore[arg-type]  # narrowed above
         elif kind is TimerFired:
             self._timer_at = NEVER
         elif kind is RequestFailed:
-            self._on_failed(event)  # type: ignore[arg-type]  # told by its type above
+            self._on_failed(event)  # type: ignore[arg-type]  # narrowed above
         elif kind is ProduceWritten:
-            self._on_written(event)  # type: ignore[arg-type]  # told by its type above
+            self._on_written(event)  # type: ignore[arg-type]  # narrowed above
         elif kind is ServerThrottles:
-            self._network.throttle(event.node, event.until)  # type: ignore[union-attr]  # told
+            self._network.throttle(event.node, event.until)  # type: ignore[union-attr]  # narrowed above
         elif kind is BatchesCompressed:
-            self._outcomes.on_compressed(self._network.open, event)  # type: ignore[arg-type]  # told
+            self._outcomes.on_compressed(self._network.open, event)  # type: ignore[arg-type]  # narrowed above
 
     def _on_response(self, event: ResponseReceived) -> None:
         request = self._network.end(event.correlation)
@@ -276,7 +275,7 @@ class Producer:
     # -- the sender's turn ------------------------------------------------------------------------
 
     def _take_turn(self) -> bool:
-        """One turn of the sender's loop; whether it sent something."""
+        """One turn of the sender's loop; true if it sent a request."""
         sequences = self.sequences
         self._held = self.accumulator.blocked
         if sequences is not None:
@@ -284,7 +283,7 @@ class Producer:
             self._held |= sequences.is_doubtful
             if not sequences.has_identity:
                 self._held = True
-                self._ask_identity()
+                self._send_init_producer_id()
         sent = False
         for node in self._ready_nodes():
             peer = self._network.peer(node)
@@ -295,7 +294,7 @@ class Producer:
         return sent
 
     def _ready_nodes(self) -> list[NodeId]:
-        """Leaders with something to send; notes when to look again at what only lingers.
+        """Leaders with something to send; notes the next end of a linger.
 
         Source: ``RecordAccumulator.ready``.
         """
@@ -339,7 +338,7 @@ class Producer:
         return ready
 
     def _drain(self, peer: Peer) -> bool:
-        """Send the heads of the broker's queues in one request; whether there were any.
+        """Sends the heads of the broker's queues in one request; true if there were any.
 
         A head that may not be sent yet ends the round, as in Kafka.
 
@@ -400,21 +399,21 @@ class Producer:
         )
 
     def _is_sendable(self, partition: int) -> bool:
-        """Whether a batch of the partition could go out at once; if not, an answer matters."""
+        """True if a batch of the partition could be sent at once; if not, a response matters."""
         leader = self.metadata.leaders[partition]
         if leader == NO_LEADER:
             return True
-        if partition in self._outcomes.muted or not self._network.has_room(
+        if partition in self._outcomes.muted or not self._network.has_capacity(
             self._network.peer(leader)
         ):
             self._held = True
             return False
         return True
 
-    # -- beside producing -------------------------------------------------------------------------
+    # -- metadata and producer ids -----------------------------------------------------------------
 
     def _client_ready(self, peer: Peer) -> bool:
-        """Whether a produce request can go out; makes the connection if there is none."""
+        """True if a produce request can be sent; makes the connection if there is none."""
         network = self._network
         if peer.ready and not network.is_connected(peer):
             # The disconnect may be the result of stale metadata.
@@ -426,10 +425,10 @@ class Producer:
             elif not peer.connecting:
                 self._look_at = min(self._look_at, network.connectable_at(peer))
             return False
-        return network.has_room(peer)
+        return network.has_capacity(peer)
 
     def _least_loaded(self) -> Peer | None:
-        """Whom to ask; from the servers of the start if no known broker can be asked (KIP-899)."""
+        """Least loaded server; of ``bootstrap.servers`` if no known broker is usable (KIP-899)."""
         network = self._network
         peer = network.least_loaded(self.metadata.brokers, self._now)
         if peer is None and network.retry_at < NEVER:
@@ -437,13 +436,13 @@ class Producer:
             peer = network.least_loaded(self.metadata.brokers, self._now)
         return peer
 
-    def _ask_metadata(self) -> None:
+    def _send_metadata_request(self) -> None:
         peer = self._least_loaded()
         if peer is not None:
             self.metadata.in_progress = True
             self._out.append(self._network.send("metadata", peer, MetadataRequest((self._topic,))))
 
-    def _ask_identity(self) -> None:
+    def _send_init_producer_id(self) -> None:
         if self._identifying or self._now < self._identity_at:
             return
         peer = self._least_loaded()

@@ -1,4 +1,4 @@
-"""What waits in a producer: the batches of each partition, and records given up on."""
+"""A producer's queues: batches of each partition, and refused records."""
 
 from collections import deque
 
@@ -20,7 +20,7 @@ class PartitionQueue:
         self.next_record = next_record
         """Number of the next record of this producer in this partition."""
         self.used = False
-        """Whether a record was ever meant for it."""
+        """True if a record was ever intended for it."""
 
     def open_batch(self) -> ProducerBatch | None:
         """The batch that takes records now, if there is one."""
@@ -32,14 +32,14 @@ class PartitionQueue:
 
 
 def lose_places(queues: list[PartitionQueue]) -> None:
-    """Arrivals are counted anew: an open batch's place was one among those that are used up."""
+    """Arrivals are counted from 0 again: an open batch's place is void."""
     for queue in queues:
         if queue.batches:
             queue.batches[-1].origin = -1
 
 
 class Refused:
-    """Records that ``send()`` gave up on; ``at`` is the instant in the host's clock."""
+    """Records that ``send()`` refused; ``at`` is the instant by the host's clock."""
 
     __slots__ = ("at", "error", "intended_us")
 

@@ -23,7 +23,7 @@ def varint_width(number: int) -> int:
 
 
 TOMBSTONE_HEADER_BYTES: Bytes = 1 + 2 + 1 + 24
-"""Encoded size of the header that names a tombstone: ``lq`` and the payload."""
+"""Encoded size of the header that identifies a tombstone: ``lq`` and the payload."""
 
 
 class RecordSizes:
@@ -53,7 +53,7 @@ class RecordSizes:
         )
         """``table[timestamp delta's width][offset delta's width]``."""
         self.upper_bound: Bytes = BATCH_OVERHEAD + _RECORD_OVERHEAD_MAX + fields
-        """``estimateSizeInBytesUpperBound``: what one record's batch may take at most."""
+        """``estimateSizeInBytesUpperBound``: largest size of a batch of one record."""
 
     @classmethod
     def of(cls, source: ArrivalSource, *, tombstone: bool = False) -> "RecordSizes":
@@ -80,7 +80,7 @@ class Sizing:
         self.values = RecordSizes.of(source)
         self.tombstones = RecordSizes.of(source, tombstone=True)
         self.upper_bound: Bytes = max(self.values.upper_bound, self.tombstones.upper_bound)
-        """What any record's batch may take at most."""
+        """Largest size of a batch of any record."""
 
     def of(self, tombstone: bool) -> RecordSizes:  # noqa: FBT001 - the one thing it asks
         """Sizes of the one kind or the other."""

@@ -1,4 +1,4 @@
-"""What an idempotent producer knows of its identity and of each partition's sequence numbers.
+"""Identity and sequence numbers of an idempotent producer.
 
 Left out: transactions.
 
@@ -12,7 +12,7 @@ from sim.protocol.clients.producer.batch import NO_SEQUENCE, ProducerBatch
 _SEQUENCES = 1 << 31
 
 PRODUCER_EPOCH_MAX = (1 << 15) - 1
-"""After this epoch a new producer id is asked for."""
+"""After this epoch a new producer id is requested."""
 
 
 class PartitionSequences:
@@ -33,12 +33,12 @@ class PartitionSequences:
         self.next_sequence = 0
         self.last_acked = NO_SEQUENCE
         self.in_flight: list[ProducerBatch] = []
-        """Batches with a sequence and without an outcome, by sequence; also those to be retried."""
+        """Batches with a sequence and without an outcome, by sequence; with those to be retried."""
         self.unresolved: int | None = None
-        """Sequence behind an expired batch of which nobody knows whether it was written."""
+        """Sequence after an expired batch of unknown outcome."""
 
     def track(self, batch: ProducerBatch) -> None:
-        """Keep a batch among those in flight, by sequence."""
+        """Adds a batch to those in flight, by sequence."""
         in_flight = self.in_flight
         place = len(in_flight)
         while place and in_flight[place - 1].base_sequence > batch.base_sequence:
@@ -53,7 +53,7 @@ class PartitionSequences:
                 return
 
     def restart(self, producer_id: ProducerId, producer_epoch: int) -> None:
-        """Number everything in flight from 0 again, under the given identity."""
+        """Numbers everything in flight from 0 again, under the given identity."""
         sequence = 0
         for batch in self.in_flight:
             batch.give_sequence(producer_id, producer_epoch, sequence)
@@ -76,30 +76,30 @@ class ProducerSequences:
 
     @property
     def has_identity(self) -> bool:
-        """Whether the cluster gave this producer its id."""
+        """True if the producer has an id."""
         return self.producer_id >= 0
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether a sequence is unresolved, or a new epoch was asked for."""
+        """True if a sequence is unresolved, or a new epoch was requested."""
         return bool(self._doubtful or self._rewrite)
 
     def of(self, partition: int) -> PartitionSequences:
-        """The numbers of one partition."""
+        """Sequences of one partition."""
         entry = self._partitions.get(partition)
         if entry is None:
             entry = self._partitions[partition] = PartitionSequences()
         return entry
 
     def identify(self, producer_id: ProducerId, producer_epoch: int) -> None:
-        """A new id was given."""
+        """Sets a new id."""
         self.producer_id, self.producer_epoch = producer_id, producer_epoch
 
     def may_drain(self, batch: ProducerBatch) -> bool:
-        """Whether the head of its queue may be sent now.
+        """True if the head of its queue may be sent now.
 
-        A batch without sequence waits while its partition is in doubt; a retried one until every
-        earlier one is done, so that retries go one at a time.
+        A batch without sequence waits while its partition has an unresolved one; a retried one
+        until every earlier one is done, so that retries go one at a time.
 
         Source: ``RecordAccumulator.shouldStopDrainBatchesForPartition``.
         """
@@ -114,7 +114,7 @@ class ProducerSequences:
         return not entry.in_flight or entry.in_flight[0].base_sequence == batch.base_sequence
 
     def number(self, batch: ProducerBatch) -> None:
-        """Give a batch that is drained for the first time its sequence."""
+        """Gives a batch its sequence when it is drained for the first time."""
         entry = self.of(batch.partition)
         if entry.producer_id != self.producer_id or entry.producer_epoch != self.producer_epoch:
             entry.restart(self.producer_id, self.producer_epoch)
@@ -136,7 +136,7 @@ class ProducerSequences:
             self.request_bump(batch.partition)
 
     def on_expired(self, batch: ProducerBatch) -> None:
-        """The batch ran out of time; if it was tried before, nobody knows what was written."""
+        """The batch expired; if it was sent before, its outcome is unknown."""
         entry = self.of(batch.partition)
         entry.forget(batch)
         if batch.in_retry and batch.base_sequence != NO_SEQUENCE:
@@ -146,7 +146,7 @@ class ProducerSequences:
                 self._doubtful.append(batch.partition)
 
     def may_retry(self, batch: ProducerBatch, error: ErrorCode) -> bool:
-        """Whether to send again after an error; may ask for a new epoch.
+        """True to send again after an error; may request a new epoch.
 
         Source: ``TransactionManager.canRetry``.
         """
@@ -167,12 +167,12 @@ class ProducerSequences:
         return True
 
     def request_bump(self, partition: int) -> None:
-        """Ask for a new epoch before the next send, with this partition's batches renumbered."""
+        """Requests a new epoch before the next send, with this partition's batches renumbered."""
         if partition not in self._rewrite:
             self._rewrite.append(partition)
 
     def settle(self) -> None:
-        """Before each turn of the sender: resolve doubts, and begin a new epoch if asked to.
+        """Before each turn of the sender: resolves sequences, and begins a new epoch if requested.
 
         Source: ``maybeResolveSequences``, ``bumpIdempotentEpochAndResetIdIfNeeded``.
         """
@@ -191,7 +191,7 @@ class ProducerSequences:
         self._rewrite.clear()
 
     def _resolve(self) -> None:
-        """Where nothing is in flight any more, the last sequence acknowledged tells."""
+        """Resolves partitions without batches in flight by the last acknowledged sequence."""
         doubtful, self._doubtful = self._doubtful, []
         for partition in doubtful:
             entry = self.of(partition)

@@ -2,8 +2,8 @@
 
 At most one such request is in flight, and while one is, no batch is sent. The next is the waiting
 one of highest priority; a retried one waits ``retry.backoff.ms`` when its turn comes. With
-``transaction.version`` 2 a transaction begins with its first batch and each has an epoch of its
-own (KIP-890); with version 0 the coordinator is told of every partition before its first batch.
+``transaction.version`` 2 a transaction begins with its first batch and each has an epoch of its own
+(KIP-890); with version 0 every partition is added at the coordinator before its first batch.
 
 Left out: two-phase commit (KIP-939), authorisation, a change of version while the client runs.
 
@@ -18,8 +18,8 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.clients.producer.transaction_requests import (
     CoordinatorKind,
+    CoordinatorRequest,
     Priority,
-    TransactionAsk,
     TransactionState,
 )
 from sim.protocol.clients.producer.transaction_sequences import TransactionSequences
@@ -39,7 +39,7 @@ from sim.protocol.messages.transaction import (
 from sim.units import MS, Micros
 
 ADD_PARTITIONS_BACKOFF_US: Micros = 20 * MS
-"""``ADD_PARTITIONS_RETRY_BACKOFF_MS``: while the transaction before is still being completed."""
+"""``ADD_PARTITIONS_RETRY_BACKOFF_MS``: while the former transaction is still being completed."""
 
 Offsets: TypeAlias = tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]
 """Positions to commit with a transaction."""
@@ -49,7 +49,7 @@ _OPEN = frozenset({TransactionState.IN_TRANSACTION, TransactionState.COMMITTING_
 _ERROR = frozenset({TransactionState.ABORTABLE_ERROR, TransactionState.FATAL_ERROR})
 _COORDINATOR_LOST = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
 _FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
-_MEMBER_GONE = frozenset(
+_MEMBER_LOST = frozenset(
     {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID}
 )
 _FATAL_TO_BATCHES = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_ID_MAPPING})
@@ -59,16 +59,16 @@ _ALWAYS_FATAL = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUC
 
 
 class TransactionManager:
-    """What one transactional producer knows; events in, requests out.
+    """State of one transactional producer; events in, requests out.
 
     Args:
         transactional_id: ``transactional.id``, not empty.
         timeout_us: ``transaction.timeout.ms``.
         retry_backoff_us: ``retry.backoff.ms``.
         version: ``transaction.version`` of the cluster: 2, or 0.
-        adds_partitions: Whether the coordinator is told of every partition (version 0). A client
-            without that tells it of a transaction's first one and writes to the others unsaid:
-            the defect that KIP-890 guards brokers against.
+        adds_partitions: True if every partition is added at the coordinator (version 0). A client
+            without that adds a transaction's first one and writes to the others without adding
+            them: the defect against which KIP-890 protects brokers.
     """
 
     def __init__(
@@ -84,20 +84,21 @@ class TransactionManager:
         self.transactional_id = transactional_id
         self.state = TransactionState.UNINITIALIZED
         self.error = ErrorCode.NONE
-        """Why the state is an error, or why the transaction is being aborted."""
+        """Error of the state, or of the transaction that is being aborted."""
         self.outcome = ""
-        """``committed`` or ``aborted`` once the coordinator said so; the owner clears it."""
+        """``committed`` or ``aborted`` after the coordinator's response; cleared by the owner."""
         self.commit_in_doubt = False
-        """A request to commit the present transaction left, and may have been heeded unheard."""
+        """True if a request to commit the present transaction was sent, and may have been applied
+        without a response."""
         self.sequences = TransactionSequences(self.fail, self.may_send)
-        self.in_flight: TransactionAsk | None = None
+        self.in_flight: CoordinatorRequest | None = None
         self._timeout_us = timeout_us
         self._backoff_us = retry_backoff_us
         self._version = version
         self._adds_partitions = adds_partitions
         self._coordinators: dict[CoordinatorKind, NodeId] = {}
         self._group = ""
-        self._pending: list[TransactionAsk] = []
+        self._pending: list[CoordinatorRequest] = []
         self._partitions: dict[int, None] = {}
         self._new: dict[int, TopicPartition] = {}
         self._adding: tuple[TopicPartition, ...] = ()
@@ -105,7 +106,7 @@ class TransactionManager:
         self._started = False
         self._bump_required = False
 
-    # -- what the application asks ----------------------------------------------------------------
+    # -- calls of the application ------------------------------------------------------------------
 
     def initialize(self) -> None:
         """``initTransactions()``."""
@@ -130,7 +131,7 @@ class TransactionManager:
             self._new[number] = partition
 
     def has_partition(self, partition: int) -> bool:
-        """Whether the partition is in the transaction, or about to be."""
+        """True if the partition is in the transaction, or about to be."""
         return (
             partition in self._partitions
             or partition in self._new
@@ -138,7 +139,7 @@ class TransactionManager:
         )
 
     def send_offsets(self, group: str, member: str, generation: int, offsets: Offsets) -> None:
-        """``sendOffsetsToTransaction()``; over when :attr:`sends_offsets` is false again."""
+        """``sendOffsetsToTransaction()``; done when :attr:`sends_offsets` is false again."""
         assert self.state is TransactionState.IN_TRANSACTION, "no transaction is open"
         sequences = self.sequences
         identity = (sequences.producer_id, sequences.producer_epoch)
@@ -161,7 +162,7 @@ class TransactionManager:
         self._begin_completing(committed=True)
 
     def abort(self) -> None:
-        """``abortTransaction()``: partitions that the coordinator has not heard of are left out."""
+        """``abortTransaction()``: partitions unknown to the coordinator are left out."""
         self._move(
             TransactionState.ABORTING_TRANSACTION,
             TransactionState.IN_TRANSACTION,
@@ -170,11 +171,11 @@ class TransactionManager:
         self._new.clear()
         self._begin_completing(committed=False)
 
-    # -- what the sender asks ---------------------------------------------------------------------
+    # -- views of the sender -----------------------------------------------------------------------
 
     @property
     def is_completing(self) -> bool:
-        """Whether everything is being flushed, to commit or to abort."""
+        """True if everything is being flushed, to commit or to abort."""
         return self.state in (
             TransactionState.COMMITTING_TRANSACTION,
             TransactionState.ABORTING_TRANSACTION,
@@ -182,7 +183,7 @@ class TransactionManager:
 
     @property
     def drops_unsent(self) -> bool:
-        """Whether batches that were never sent are given up."""
+        """True if batches that were never sent are dropped."""
         return self.state in (
             TransactionState.ABORTABLE_ERROR,
             TransactionState.ABORTING_TRANSACTION,
@@ -190,86 +191,86 @@ class TransactionManager:
 
     @property
     def sends_offsets(self) -> bool:
-        """Whether offsets wait to be taken into the transaction."""
+        """True if offsets wait to be added to the transaction."""
         return self._offsets is not None
 
     @property
     def is_commit_in_flight(self) -> bool:
-        """Whether a request to commit is on its way."""
+        """True if a request to commit is in flight."""
         return self.in_flight is not None and _is_commit(self.in_flight.request)
 
     @property
     def partition_count(self) -> int:
-        """Partitions of the transaction, as far as the coordinator knows or is being told."""
+        """Partitions of the transaction that are added or being added at the coordinator."""
         return len(self._partitions) + len(self._new) + len(self._adding)
 
     def may_send(self, partition: int) -> bool:
-        """Whether batches of the partition may be sent (``isSendToPartitionAllowed``)."""
+        """True if batches of the partition may be sent (``isSendToPartitionAllowed``)."""
         return self.state is not TransactionState.FATAL_ERROR and partition in self._partitions
 
     def coordinator(self, kind: CoordinatorKind) -> NodeId:
-        """The broker that is believed to be one; NO_LEADER if none is."""
+        """The known coordinator; NO_LEADER without one."""
         return self._coordinators.get(kind, NO_LEADER)
 
-    def next_ask(self, *, has_incomplete: bool) -> TransactionAsk | None:
-        """Take the request that goes next out of those that wait.
+    def next_request(self, *, has_incomplete: bool) -> CoordinatorRequest | None:
+        """Removes and returns the next waiting request.
 
         Args:
-            has_incomplete: Whether batches have no outcome yet: then a transaction cannot end.
+            has_incomplete: True if batches have no outcome yet: then a transaction cannot end.
         """
         if self._new:
             self._enqueue_partitions()
         while self._pending:
-            ask = self._pending[0]
-            is_end = ask.priority is Priority.END_TXN
+            queued = self._pending[0]
+            is_end = queued.priority is Priority.END_TXN
             if is_end and has_incomplete:
                 return None
             del self._pending[0]
             if self.state in _ERROR and not (
-                ask.priority is Priority.FIND_COORDINATOR
+                queued.priority is Priority.FIND_COORDINATOR
                 and self.state is TransactionState.ABORTABLE_ERROR
             ):
                 continue
             if is_end and not self._started:
-                # The coordinator has heard of nothing: there is nothing to end.
+                # No partition was added at the coordinator: there is nothing to end.
                 self._complete(committed=self.state is TransactionState.COMMITTING_TRANSACTION)
                 continue
-            return ask
+            return queued
         return None
 
-    def look_up(self, ask: TransactionAsk) -> None:
-        """The request's coordinator is not known, or not to be reached: find it, then try again."""
-        assert ask.coordinator is not None, "it goes to any broker"
-        self._lose(ask.coordinator)
-        self._again(ask)
+    def look_up(self, queued: CoordinatorRequest) -> None:
+        """The request's coordinator is unknown, or unreachable: looks it up, then retries."""
+        assert queued.coordinator is not None, "it goes to any broker"
+        self._lose(queued.coordinator)
+        self._again(queued)
 
-    # -- what comes back --------------------------------------------------------------------------
+    # -- outcomes ----------------------------------------------------------------------------------
 
     def on_disconnect(self) -> None:
-        """The request in flight got no answer."""
-        ask = self._landed()
-        if _is_commit(ask.request):
+        """The request in flight got no response."""
+        queued = self._landed()
+        if _is_commit(queued.request):
             self.commit_in_doubt = True
-        if ask.coordinator is not None:
-            self._lose(ask.coordinator)
-        self._again(ask)
+        if queued.coordinator is not None:
+            self._lose(queued.coordinator)
+        self._again(queued)
 
     def on_response(self, response: Response) -> None:
         """The request in flight was answered."""
-        ask = self._landed()
+        queued = self._landed()
         if isinstance(response, FindCoordinatorResponse):
-            self._on_coordinator(ask, response)
+            self._on_coordinator(queued, response)
         elif isinstance(response, InitProducerIdResponse):
-            self._on_identity(ask, response)
+            self._on_identity(queued, response)
         elif isinstance(response, AddPartitionsToTxnResponse):
-            self._on_partitions(ask, response.error)
+            self._on_partitions(queued, response.error)
         elif isinstance(response, AddOffsetsToTxnResponse):
-            self._on_offsets_added(ask, response.error)
+            self._on_offsets_added(queued, response.error)
         elif isinstance(response, TxnOffsetCommitResponse):
-            self._on_offsets(ask, response.error)
+            self._on_offsets(queued, response.error)
         else:
             assert isinstance(response, EndTxnResponse), f"not asked for: {response}"
-            self._on_end(ask, response)
+            self._on_end(queued, response)
 
     def fail(self, error: ErrorCode) -> None:
         """A batch failed, or ``send()`` did (``maybeTransitionToErrorState``)."""
@@ -280,27 +281,29 @@ class TransactionManager:
             self._bump_required = True
         self._abortable(error)
 
-    # -- answers ----------------------------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------------
 
-    def _on_coordinator(self, ask: TransactionAsk, response: FindCoordinatorResponse) -> None:
-        request = ask.request
+    def _on_coordinator(
+        self, queued: CoordinatorRequest, response: FindCoordinatorResponse
+    ) -> None:
+        request = queued.request
         assert isinstance(request, FindCoordinatorRequest)
         if response.error is ErrorCode.NONE:
             self._coordinators[request.kind] = response.coordinator
         else:
-            self._on_error(ask, response.error)
+            self._on_error(queued, response.error)
 
-    def _on_identity(self, ask: TransactionAsk, response: InitProducerIdResponse) -> None:
+    def _on_identity(self, queued: CoordinatorRequest, response: InitProducerIdResponse) -> None:
         if response.error is not ErrorCode.NONE:
-            self._on_error(ask, response.error)
+            self._on_error(queued, response.error)
             return
         self.sequences.identify(response.producer_id, response.producer_epoch)
-        if ask.priority is Priority.EPOCH_BUMP:
+        if queued.priority is Priority.EPOCH_BUMP:
             self.sequences.reset()
         self._move(TransactionState.READY, TransactionState.INITIALIZING)
         self.error = ErrorCode.NONE
 
-    def _on_partitions(self, ask: TransactionAsk, error: ErrorCode) -> None:
+    def _on_partitions(self, queued: CoordinatorRequest, error: ErrorCode) -> None:
         if error is ErrorCode.NONE:
             for partition in self._adding:
                 self._partitions[partition.partition] = None
@@ -308,32 +311,32 @@ class TransactionManager:
             self._started = True
             return
         soon = error is ErrorCode.CONCURRENT_TRANSACTIONS and not self._partitions
-        ask.backoff_us = min(
+        queued.backoff_us = min(
             self._backoff_us, ADD_PARTITIONS_BACKOFF_US if soon else self._backoff_us
         )
         if not error.retriable:
             self._adding = ()
-        self._on_error(ask, error, otherwise=self._abortable)
+        self._on_error(queued, error, otherwise=self._abortable)
 
-    def _on_offsets_added(self, ask: TransactionAsk, error: ErrorCode) -> None:
+    def _on_offsets_added(self, queued: CoordinatorRequest, error: ErrorCode) -> None:
         if error is ErrorCode.NONE:
             self._started = True
             self._enqueue_offsets()
         else:
-            self._on_error(ask, error)
+            self._on_error(queued, error)
 
-    def _on_offsets(self, ask: TransactionAsk, error: ErrorCode) -> None:
+    def _on_offsets(self, queued: CoordinatorRequest, error: ErrorCode) -> None:
         if error is ErrorCode.NONE:
             self._offsets = None
         elif error is ErrorCode.REQUEST_TIMED_OUT:
-            self.look_up(ask)
-        elif error in _MEMBER_GONE:
+            self.look_up(queued)
+        elif error in _MEMBER_LOST:
             self._abortable(error)
         else:
-            self._on_error(ask, error)
+            self._on_error(queued, error)
 
-    def _on_end(self, ask: TransactionAsk, response: EndTxnResponse) -> None:
-        request = ask.request
+    def _on_end(self, queued: CoordinatorRequest, response: EndTxnResponse) -> None:
+        request = queued.request
         assert isinstance(request, EndTxnRequest)
         if response.error is ErrorCode.NONE:
             if response.producer_id >= 0:
@@ -344,19 +347,19 @@ class TransactionManager:
         if request.committed and response.error in _COORDINATOR_LOST:
             # The coordinator's write may have failed after it reached the log.
             self.commit_in_doubt = True
-        self._on_error(ask, response.error)
+        self._on_error(queued, response.error)
 
     def _on_error(
         self,
-        ask: TransactionAsk,
+        queued: CoordinatorRequest,
         error: ErrorCode,
         otherwise: Callable[[ErrorCode], None] | None = None,
     ) -> None:
-        """What Kafka's handlers have in common; ``otherwise``: what to do with an unnamed error."""
-        if error in _COORDINATOR_LOST and ask.coordinator is not None:
-            self.look_up(ask)
+        """Common part of Kafka's handlers; ``otherwise``: for other errors."""
+        if error in _COORDINATOR_LOST and queued.coordinator is not None:
+            self.look_up(queued)
         elif error.retriable:
-            self._again(ask)
+            self._again(queued)
         elif error in _FENCED:
             self._fatal(ErrorCode.PRODUCER_FENCED)
         elif error in (ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.UNKNOWN_PRODUCER_ID):
@@ -375,13 +378,13 @@ class TransactionManager:
         self.state = target
 
     def _abortable(self, error: ErrorCode) -> None:
-        """Only an abort helps; a transaction that is being aborted already goes on so."""
+        """Only an abort helps; an abort in progress continues."""
         if self.state in _OPEN:
             self.state = TransactionState.ABORTABLE_ERROR
             self.error = error
             self._offsets = None
             finds = Priority.FIND_COORDINATOR
-            self._pending = [ask for ask in self._pending if ask.priority is finds]
+            self._pending = [queued for queued in self._pending if queued.priority is finds]
         elif self.state is TransactionState.INITIALIZING:
             self._fatal(error)
 
@@ -416,14 +419,14 @@ class TransactionManager:
 
     # -- requests ---------------------------------------------------------------------------------
 
-    def _landed(self) -> TransactionAsk:
-        ask, self.in_flight = self.in_flight, None
-        assert ask is not None, "no request is in flight"
-        return ask
+    def _landed(self) -> CoordinatorRequest:
+        queued, self.in_flight = self.in_flight, None
+        assert queued is not None, "no request is in flight"
+        return queued
 
-    def _again(self, ask: TransactionAsk) -> None:
-        ask.is_retry = True
-        self._insert(ask)
+    def _again(self, queued: CoordinatorRequest) -> None:
+        queued.is_retry = True
+        self._insert(queued)
 
     def _lose(self, kind: CoordinatorKind) -> None:
         self._coordinators.pop(kind, None)
@@ -455,16 +458,18 @@ class TransactionManager:
     def _enqueue(
         self, priority: Priority, request: Request, coordinator: CoordinatorKind | None
     ) -> None:
-        self._insert(TransactionAsk(priority, request, coordinator, backoff_us=self._backoff_us))
+        self._insert(
+            CoordinatorRequest(priority, request, coordinator, backoff_us=self._backoff_us)
+        )
 
-    def _insert(self, ask: TransactionAsk) -> None:
-        """Behind those of its priority; only what goes on after an error survives one."""
+    def _insert(self, queued: CoordinatorRequest) -> None:
+        """Inserts after those of its priority."""
         place = 0
         for other in self._pending:
-            if other.priority.value > ask.priority.value:
+            if other.priority.value > queued.priority.value:
                 break
             place += 1
-        self._pending.insert(place, ask)
+        self._pending.insert(place, queued)
 
 
 def _is_commit(request: Request) -> bool:

@@ -27,7 +27,7 @@ class TransactionState(Enum):
 
 
 class Priority(Enum):
-    """Which waiting request goes first: the smaller value."""
+    """Priority of waiting requests: the smaller value first."""
 
     FIND_COORDINATOR = 0
     INIT_PRODUCER_ID = 1
@@ -37,13 +37,13 @@ class Priority(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class TransactionAsk:
+class CoordinatorRequest:
     """A request to a coordinator, or for one."""
 
     priority: Priority
     request: Request
     coordinator: CoordinatorKind | None
-    """Whom it goes to; ``None``: any broker."""
+    """Type of its receiver; ``None``: any broker."""
     is_retry: bool = False
     backoff_us: Micros = 0
-    """What a retry waits before it is sent."""
+    """Back-off of a retry."""

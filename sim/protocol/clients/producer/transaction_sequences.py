@@ -1,4 +1,4 @@
-"""Sequence numbers of a transactional producer: what cannot be mended makes it abort.
+"""Sequences of a transactional producer: unresolved ones make it abort.
 
 Source: ``TransactionManager.{canRetry,handleFailedBatch,maybeResolveSequences}``,
 ``TxnPartitionEntry.adjustSequencesDueToFailedBatch``.
@@ -12,11 +12,11 @@ from sim.protocol.clients.producer.sequences import ProducerSequences
 
 
 class TransactionSequences(ProducerSequences):
-    """As an idempotent producer's, but epochs come from the coordinator alone.
+    """As an idempotent producer's, but only the coordinator assigns epochs.
 
     Args:
-        fail: Told the error of each batch that failed.
-        may_send: Whether a partition is in the transaction.
+        fail: Called with the error of each batch that failed.
+        may_send: True if a partition is in the transaction.
     """
 
     def __init__(self, fail: Callable[[ErrorCode], None], may_send: Callable[[int], bool]) -> None:
@@ -25,12 +25,12 @@ class TransactionSequences(ProducerSequences):
         self._may_send = may_send
 
     def reset(self) -> None:
-        """A new epoch has begun: every partition starts from 0, nothing is in doubt."""
+        """A new epoch has begun: every partition starts from 0, resolved."""
         self._partitions.clear()
         self._doubtful.clear()
 
     def may_drain(self, batch: ProducerBatch) -> bool:
-        """Whether the head of its queue may be sent now."""
+        """True if the head of its queue may be sent now."""
         return self._may_send(batch.partition) and super().may_drain(batch)
 
     def on_failed(self, batch: ProducerBatch, *, adjust: bool) -> None:
@@ -48,12 +48,12 @@ class TransactionSequences(ProducerSequences):
                 later.sequence_reset = True
 
     def on_expired(self, batch: ProducerBatch) -> None:
-        """The batch ran out of time."""
+        """The batch expired."""
         self._fail(ErrorCode.REQUEST_TIMED_OUT)
         super().on_expired(batch)
 
     def may_retry(self, batch: ProducerBatch, error: ErrorCode) -> bool:
-        """Whether to send again after an error: a gap only if an earlier batch may yet fill it."""
+        """True to send again after an error: a gap only if an earlier batch may yet fill it."""
         if error is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             return error.retriable
         entry = self.of(batch.partition)
@@ -61,5 +61,5 @@ class TransactionSequences(ProducerSequences):
         return entry.unresolved is None and (batch.sequence_reset or not is_next)
 
     def request_bump(self, partition: int) -> None:  # noqa: ARG002 - of the transaction, not of it
-        """A doubt cannot be resolved: the transaction must be aborted."""
+        """A sequence cannot be resolved: the transaction must be aborted."""
         self._fail(ErrorCode.REQUEST_TIMED_OUT)

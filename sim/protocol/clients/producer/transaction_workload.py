@@ -1,9 +1,9 @@
-"""An application that sends in transactions: how much goes into one, and when it may send at all.
+"""An application that sends in transactions, by records or by time.
 
 It begins a transaction with its next send, sends until the transaction is full, and then waits in
-``commitTransaction()`` or ``abortTransaction()``. What it means to send meanwhile it sends, late,
-once it goes on. An application that is blocked in ``send()`` beyond a transaction's time sends all
-that waited before it ends the transaction.
+``commitTransaction()`` or ``abortTransaction()``. Sends intended meanwhile happen late, once it
+continues. An application that is blocked in ``send()`` beyond a transaction's time sends all that
+waited before it ends the transaction.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,17 +17,17 @@ from sim.units import NEVER, Bytes, Micros
 
 @dataclass(frozen=True, slots=True)
 class TransactionPlan:
-    """How an application cuts what it sends into transactions.
+    """Transactions of an application's sends.
 
     ``records``: so many in each, the last one fewer; 0: by time, ``every_us`` after its first send.
-    ``aborts`` says, once for each transaction, whether the application aborts it of its own will.
+    ``aborts`` is called once for each transaction; true if the application aborts it.
     """
 
     records: int
     every_us: Micros
     aborts: Callable[[], bool]
     adds_partitions: bool = True
-    """Whether the client tells the coordinator of every partition; see ``TransactionManager``."""
+    """True if the client adds every partition; see ``TransactionManager``."""
 
     def __post_init__(self) -> None:
         assert (self.records > 0) != (self.every_us > 0), "by records or by time"
@@ -49,7 +49,7 @@ class RationedSource:
 
     @property
     def keyed(self) -> bool:
-        """Whether records have keys."""
+        """True if records have keys."""
         return self._source.keyed
 
     @property
@@ -63,21 +63,21 @@ class RationedSource:
         return self._source.header_count
 
     @property
-    def is_over(self) -> bool:
-        """Whether the workload itself has ended."""
+    def has_ended(self) -> bool:
+        """True if the workload has ended."""
         return self._rest is None
 
     def grant(self) -> None:
-        """The next transaction may take its records."""
+        """Releases the records of the next transaction."""
         self._left = self._records
 
     def next_block(self) -> ArrivalBlock | None:
-        """The next arrivals of this transaction; ``None`` when it is full, or all is over."""
+        """Next arrivals of this transaction; ``None`` when it is full, or at the end."""
         if self._records and not self._left:
             return None
         block = self._rest
         if block is None:
-            # A source may have more later than it had when it was asked last.
+            # A source may have more later than at the last call.
             block = self._source.next_block()
         if block is None:
             return None
@@ -100,24 +100,23 @@ class TransactionalAccumulator(Accumulator):
         self._every_us = plan.every_us or NEVER
         self._until: Micros = NEVER
         self.is_open = False
-        """Whether the application may send: a transaction is open, or would begin with a send."""
+        """True if the application may send: a transaction is open, or would begin with a send."""
         self.flushing = False
-        """Whether every batch is sendable at once: the transaction is ending."""
+        """True if every batch is sendable at once: the transaction is ending."""
         self.begun_us: Micros | None = None
-        """When the open transaction began, by the scenario's clock; ``None``: with its first send.
-        """
+        """Begin of the open transaction, by the scenario's clock; ``None``: with its first send."""
         self.starts: tuple[int, ...] = ()
         """By partition, the number of the first record that is not of an earlier transaction."""
 
     @property
     def exhausted(self) -> bool:
-        """Whether every batch is sendable: memory is short, or the transaction is ending."""
+        """True if every batch is sendable: memory is short, or the transaction is ending."""
         return self.flushing or super().exhausted
 
     @property
     def is_spent(self) -> bool:
-        """Whether the workload is over and everything of it was taken in."""
-        return self._ration.is_over and super().is_spent
+        """True if every record of the workload was appended."""
+        return self._ration.has_ended and super().is_spent
 
     def learn_partitions(self, count: int) -> None:
         """As the base does; an open transaction begins in a new partition with its first record."""
@@ -127,7 +126,7 @@ class TransactionalAccumulator(Accumulator):
             self.starts = (*self.starts, *(queue.next_record for queue in new))
 
     def open(self, instant: Micros) -> None:
-        """The application goes on at the instant; what waited is sent then."""
+        """The application continues at the instant; sends that waited happen then."""
         self.is_open = True
         self.flushing = False
         self.begun_us = None
@@ -144,13 +143,13 @@ class TransactionalAccumulator(Accumulator):
         self.flushing = True
 
     def is_full(self, limit: Micros) -> bool:
-        """Whether the application ends the open transaction now."""
+        """True if the application ends the open transaction now."""
         if self.begun_us is None or self.blocked:
             return False
         return self._feed.block_end == NEVER or limit >= self._until
 
     def absorb(self, limit: Micros) -> None:
-        """Let the application send what it means to, within one transaction."""
+        """Appends the intended sends, within one transaction."""
         if not self.is_open:
             return
         if self.begun_us is None:
@@ -162,12 +161,12 @@ class TransactionalAccumulator(Accumulator):
         super().absorb(limit if self.blocked else min(limit, self._until))
 
     def abandon(self, limit: Micros) -> None:
-        """Give up what the application could not send; it had not come to what is not open."""
+        """Drops the sends that the application could not make; later ones are not due yet."""
         if self.is_open:
             super().abandon(limit)
 
     def next_instant(self, is_sendable: Callable[[int], bool]) -> Micros:
-        """When the sender must look again; NEVER while the application waits for an outcome."""
+        """Instant of the sender's next turn; NEVER while the application waits for an outcome."""
         if not self.is_open:
             return NEVER
         instant = super().next_instant(is_sendable)
@@ -177,7 +176,7 @@ class TransactionalAccumulator(Accumulator):
         return min(instant, first + self._every_us)
 
     def first_send(self) -> Micros:
-        """The instant of the next send; NEVER if there is none or it is not foreseen."""
+        """Instant of the next send; NEVER if there is none or it is not known."""
         if not self.is_open or self.blocked:
             return NEVER
         return max(self._feed.first_instant(), self._floor)

@@ -1,9 +1,9 @@
 """A producer with a transactional id, and the application that begins and ends its transactions.
 
-The application learns of an error at once, aborts where that helps, and goes on with the next
-transaction. After a fatal error (it was fenced, above all) it closes the producer and ends.
+The application learns of an error at once, aborts if possible, and continues with the next
+transaction. After a fatal error (above all if it was fenced) it closes the producer and exits.
 
-Left out: an application that gives up waiting after ``max.block.ms``; this one calls again.
+Left out: ``max.block.ms`` of a waiting application, which calls again here.
 
 Source: ``Sender.{runOnce,maybeSendAndPollTransactionalRequest}``, ``KafkaProducer``; KIP-98.
 """
@@ -23,7 +23,7 @@ from sim.protocol.clients.producer.network import Peer
 from sim.protocol.clients.producer.outcomes import ProducerEffect
 from sim.protocol.clients.producer.producer import Producer
 from sim.protocol.clients.producer.transaction_manager import TransactionManager
-from sim.protocol.clients.producer.transaction_requests import TransactionAsk, TransactionState
+from sim.protocol.clients.producer.transaction_requests import CoordinatorRequest, TransactionState
 from sim.protocol.clients.producer.transaction_workload import (
     TransactionalAccumulator,
     TransactionPlan,
@@ -39,7 +39,7 @@ _REQUEST = "transaction"
 
 
 class TransactionalProducer(Producer):
-    """The mind of one transactional producer of one topic.
+    """The machine of one transactional producer of one topic.
 
     Args:
         setup: As for :class:`Producer`; its settings have a transactional id.
@@ -71,7 +71,7 @@ class TransactionalProducer(Producer):
         super().__init__(setup, source, accumulator=gate, sequences=manager.sequences)
         self._plan = plan
         self._version = version
-        self._ask: TransactionAsk | None = None
+        self._queued: CoordinatorRequest | None = None
         self._sleeps_until: Micros | None = None
         self._stopped = False
         self.next_transaction = setup.first_transaction
@@ -80,36 +80,36 @@ class TransactionalProducer(Producer):
         self._aborts = False
         self._identity = (-1, -1)
         self._why = ErrorCode.NONE
-        # The manager asks for the identity, not the sender.
+        # The manager requests the identity, not the sender.
         self._identifying = True
         manager.initialize()
 
     @property
     def state(self) -> TransactionState:
-        """Of its transaction manager."""
+        """State of its transaction manager."""
         return self._manager.state
 
     @property
     def is_idle(self) -> bool:
-        """Whether the workload is over and its last transaction has ended."""
+        """True if the workload and its last transaction have ended."""
         if self._stopped:
             return True
         return super().is_idle and self._manager.state is TransactionState.READY
 
     def handle(self, event: ProducerEvent, now: Micros) -> list[ProducerEffect]:
-        """Decide. ``now`` is the host's clock. Nothing more after :class:`ProducerStopped`."""
+        """Handles an event; ``now``: the host's clock. :class:`ProducerStopped` comes last."""
         if self._stopped:
             return []
         out = super().handle(event, now)
         if self._manager.state is not TransactionState.FATAL_ERROR:
             return out
-        told = [each for each in out if isinstance(each, BatchDone | TransactionDone)]
-        return [*told, ProducerStopped(self._manager.error)]
+        reported = [each for each in out if isinstance(each, BatchDone | TransactionDone)]
+        return [*reported, ProducerStopped(self._manager.error)]
 
     def finish_transaction(self) -> TransactionDone | None:
-        """After :meth:`finish`: what is known of the open transaction; ``None`` if none is open.
+        """After :meth:`finish`: outcome of the open transaction; ``None`` if none is open.
 
-        A transaction that nobody asked to commit will never be committed.
+        A transaction without a request to commit is never committed.
         """
         if self._stopped or self._gate.begun_us is None:
             return None
@@ -117,12 +117,12 @@ class TransactionalProducer(Producer):
             self._begin()
         manager = self._manager
         in_doubt = manager.commit_in_doubt or manager.is_commit_in_flight
-        return self._told("unknown" if in_doubt else "aborted")
+        return self._transaction_done("unknown" if in_doubt else "aborted")
 
     # -- the application --------------------------------------------------------------------------
 
     def _step(self) -> None:
-        """What the application does now, as far as it does not have to wait."""
+        """Continues the application, until it has to wait."""
         manager = self._manager
         limit = self._now - self._gate.offset_us
         if manager.state is TransactionState.FATAL_ERROR:
@@ -152,7 +152,7 @@ class TransactionalProducer(Producer):
 
     def _on_end(self, outcome: str) -> None:
         """The transaction is committed or aborted."""
-        self._out.append(self._told(outcome))
+        self._out.append(self._transaction_done(outcome))
 
     def _give_up(self) -> None:
         """Abort the open transaction."""
@@ -172,7 +172,7 @@ class TransactionalProducer(Producer):
             self._end_transaction()
 
     def _note_sends(self) -> None:
-        """Tell the manager of new partitions, or that the application could not send."""
+        """Adds new partitions at the manager, or reports refused sends."""
         manager, gate = self._manager, self._gate
         if gate.refused:
             too_large = gate.refused[0].error == ErrorCode.MESSAGE_TOO_LARGE.name
@@ -183,14 +183,14 @@ class TransactionalProducer(Producer):
                 manager.add_partition(self._partitions[partition])
 
     def _end_transaction(self) -> None:
-        """Commit or abort, as the application had in mind from the beginning."""
+        """Commits or aborts, as planned by the application."""
         self._gate.close()
         if self._aborts:
             self._manager.abort()
         else:
             self._manager.commit()
 
-    def _told(self, outcome: str) -> TransactionDone:
+    def _transaction_done(self, outcome: str) -> TransactionDone:
         gate = self._gate
         assert gate.begun_us is not None, "a transaction was open"
         done = TransactionDone(
@@ -207,7 +207,7 @@ class TransactionalProducer(Producer):
         return done
 
     def _stop(self) -> None:
-        """The producer is of no more use: everything open is given up, and the application ends."""
+        """Closes the producer after a fatal error: ends all batches and the application."""
         if self._stopped:
             return
         self._stopped = True
@@ -223,12 +223,12 @@ class TransactionalProducer(Producer):
             outcome = "unknown"
         elif manager.error is ErrorCode.PRODUCER_FENCED:
             outcome = "fenced"
-        self._out.append(self._told(outcome))
+        self._out.append(self._transaction_done(outcome))
 
     # -- the sender's turn ------------------------------------------------------------------------
 
     def _take_turn(self) -> bool:
-        """One turn of the sender's loop; while a transactional request is open it only waits."""
+        """One turn of the sender's loop; it only waits while a transactional request is open."""
         waits = self._advance()
         if self._stopped:
             return False
@@ -242,7 +242,7 @@ class TransactionalProducer(Producer):
         return sent
 
     def _advance(self) -> bool:
-        """Let application and manager go on until they wait; whether a request makes them."""
+        """Continues application and manager until they wait; true if for a request."""
         manager = self._manager
         while True:
             self._step()
@@ -255,33 +255,33 @@ class TransactionalProducer(Producer):
                 return False
 
     def _serve(self) -> bool:
-        """Send what the manager asks for; whether the sender has to wait for it."""
+        """Sends the manager's next request; true if the sender has to wait for it."""
         manager = self._manager
         while manager.in_flight is None:
             if manager.drops_unsent:
                 self._drop_unsent()
-            if self._ask is None:
+            if self._queued is None:
                 incomplete = manager.is_completing and self._has_incomplete()
-                self._ask = manager.next_ask(has_incomplete=incomplete)
-            if self._ask is None:
+                self._queued = manager.next_request(has_incomplete=incomplete)
+            if self._queued is None:
                 return False
-            if not self._put(self._ask):
+            if not self._put(self._queued):
                 return True
         return True
 
-    def _put(self, ask: TransactionAsk) -> bool:
-        """Send the request, or go and look for its coordinator; ``False`` if it must wait.
+    def _put(self, queued: CoordinatorRequest) -> bool:
+        """Sends the request, or looks its coordinator up; ``False`` if it must wait.
 
         Source: ``Sender.maybeSendAndPollTransactionalRequest``.
         """
-        kind = ask.coordinator
+        kind = queued.coordinator
         node = NO_LEADER if kind is None else self._manager.coordinator(kind)
         if kind is not None and node == NO_LEADER:
-            self._look_up(ask)
+            self._look_up(queued)
             return True
-        if ask.is_retry:
+        if queued.is_retry:
             if self._sleeps_until is None:
-                self._sleeps_until = self._now + ask.backoff_us
+                self._sleeps_until = self._now + queued.backoff_us
             if self._now < self._sleeps_until:
                 return False
         peer: Peer | None
@@ -290,42 +290,42 @@ class TransactionalProducer(Producer):
         else:
             peer = self._network.peer(node)
             if not self._network.is_connected(peer):
-                return self._connect(ask, peer)
-            if not self._network.has_room(peer):
+                return self._connect(queued, peer)
+            if not self._network.has_capacity(peer):
                 return False
         if peer is None:
             return False
-        self._out.append(self._network.send(_REQUEST, peer, ask.request))
-        self._manager.in_flight = ask
-        self._ask = None
+        self._out.append(self._network.send(_REQUEST, peer, queued.request))
+        self._manager.in_flight = queued
+        self._queued = None
         self._sleeps_until = None
         return True
 
-    def _connect(self, ask: TransactionAsk, peer: Peer) -> bool:
-        """Make the connection to the coordinator; where that failed, look for another one."""
+    def _connect(self, queued: CoordinatorRequest, peer: Peer) -> bool:
+        """Makes the connection to the coordinator; if that failed, looks it up again."""
         if peer.connecting:
             return False
         handshake = self._network.connect(peer, self._now)
         if handshake is None:
-            self._look_up(ask)
+            self._look_up(queued)
             return True
         self._out.append(handshake)
         return False
 
-    def _look_up(self, ask: TransactionAsk) -> None:
-        self._ask = None
+    def _look_up(self, queued: CoordinatorRequest) -> None:
+        self._queued = None
         self._sleeps_until = None
-        self._manager.look_up(ask)
+        self._manager.look_up(queued)
 
     def _has_incomplete(self) -> bool:
-        """Whether a batch has no outcome yet."""
+        """True if a batch has no outcome yet."""
         if any(queue.batches for queue in self._gate.queues):
             return True
         requests = self._network.open.values()
         return any(not batch.done for request in requests for batch in request.batches)
 
     def _drop_unsent(self) -> None:
-        """Give up batches that were never sent; a retried one must find out what became of it.
+        """Drops batches that were never sent; a retried one must get its outcome.
 
         Source: ``RecordAccumulator.abortUndrainedBatches``.
         """
@@ -354,19 +354,19 @@ class TransactionalProducer(Producer):
             return
         if request.kind == _REQUEST:
             self._manager.on_disconnect()
-        elif request.kind == "handshake" and self._ask is not None:
-            kind = self._ask.coordinator
+        elif request.kind == "handshake" and self._queued is not None:
+            kind = self._queued.coordinator
             if kind is not None and self._manager.coordinator(kind) == request.peer.node:
-                self._look_up(self._ask)
+                self._look_up(self._queued)
 
     def _set_wake(self, offset: Micros) -> None:
         gate = self._gate
-        if self._ask is not None:
+        if self._queued is not None:
             asleep = self._sleeps_until
             wakes = asleep is not None and asleep > self._now
             at = asleep if asleep is not None and wakes else self._network.retry_at
             self._look_at = min(self._look_at, at)
         elif self._version < 2 and self._manager.partition_count < len(gate.queues):
-            # A partition's first record wakes the sender, which tells the coordinator of it.
+            # A partition's first record wakes the sender, which adds it at the coordinator.
             self._look_at = min(self._look_at, gate.first_send() + offset)
         super()._set_wake(offset)

@@ -1,1 +1,1 @@
-"""share."""
+"""``KafkaShareConsumer`` (KIP-932)."""

@@ -1,10 +1,9 @@
 """A member of a share group: ``KafkaShareConsumer`` in its poll loop, with the application around.
 
-The application polls, spends its time on each record that it got, and polls again. With implicit
-acknowledgement the next poll accepts all that the last one returned; with explicit
-acknowledgement the application says of each record whether it accepts it, gives it back, or
-rejects it. What it has not said anything of when it closes, its brokers give to others. Left out:
-``commitSync``, renewal of locks (4.2).
+The application polls, processes each record, and polls again. With implicit acknowledgement the
+next poll accepts all that the last one returned; with explicit acknowledgement the application
+accepts, releases or rejects each record. Records without an acknowledgement when it closes are
+delivered to others. Left out: ``commitSync``, renewal of locks (4.2).
 
 Source: ``ShareConsumerImpl``, ``ShareMembershipManager`` (4.1); KIP-932.
 """
@@ -28,20 +27,20 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ShareApplication:
-    """What the application does with records; shares are in millionths."""
+    """The application's acknowledgements; shares are in millionths."""
 
     explicit: bool = False
     """``share.acknowledgement.mode``: explicit, or implicit."""
     release_ppm: int = 0
-    """Of deliveries that it gives back."""
+    """Deliveries that it releases."""
     reject_ppm: int = 0
-    """Of deliveries that it rejects."""
+    """Deliveries that it rejects."""
 
     def __post_init__(self) -> None:
         assert self.explicit or not self.release_ppm + self.reject_ppm, "it says nothing"
 
     def type_of(self, chance: float) -> int:
-        """What it says of a record, by a number drawn uniform in [0, 1)."""
+        """Its acknowledgement type of a record, by a number drawn uniform in [0, 1)."""
         drawn = chance * _MILLION
         if drawn < self.release_ppm:
             return RELEASE
@@ -74,7 +73,7 @@ class ShareConsumer(PollLoop):
         )
         self._membership = ShareMembershipManager(link, self._finder, member_id, holdings)
         self._in_hand: list[Received] = []
-        """What the last poll returned and nothing is said of yet."""
+        """Records of the last poll without an acknowledgement so far."""
 
     def assignment(self) -> tuple[TopicPartition, ...]:
         """Its partitions, sorted; other members may have them too."""
@@ -83,7 +82,7 @@ class ShareConsumer(PollLoop):
     # -- poll -------------------------------------------------------------------------------------
 
     def _poll(self, now: Micros) -> None:
-        """Poll until records are returned that take time, or there are none."""
+        """Polls until records are returned that take time, or there are none."""
         while self._polling:
             self._membership.progress(now)
             if self._link.error is not ErrorCode.NONE:
@@ -106,7 +105,7 @@ class ShareConsumer(PollLoop):
             self._busy(took, self._processed, now)
 
     def _processed(self, now: Micros) -> None:  # noqa: ARG002 - a timer's
-        """It has something to say of each record, and polls again."""
+        """Acknowledges each record, and polls again."""
         for got in self._in_hand:
             types: tuple[int, ...] = (ACCEPT,)
             if self.application.explicit:

@@ -1,10 +1,9 @@
-"""How a share consumer fetches and acknowledges: one request in flight per broker, in a session.
+"""A share consumer's fetches and acknowledgements: one request in flight per broker, in a session.
 
-Acknowledgements travel with the next fetch from the broker that gave the records, or by themselves
-while there are buffered records to work on. Nothing is fetched ahead of the application: a lock
-begins when the broker gives the record. Simplified: acknowledgements whose request fails are not
-sent again (Kafka repeats those that travel by themselves); their records come back when their
-locks are over.
+Acknowledgements travel with the next fetch from the broker of the records, or alone while there are
+buffered records to process. Nothing is fetched ahead of the application: a lock begins when the
+broker delivers the record. Simplified: acknowledgements whose request fails are not sent again
+(Kafka repeats those that travel alone); their records are redelivered after their locks.
 
 Source: ``ShareConsumeRequestManager``, ``ShareSessionHandler``, ``ShareFetchCollector`` (4.1).
 """
@@ -38,14 +37,14 @@ from sim.trace.rows.share import ShareAcknowledgements
 from sim.units import LONG_AGO, Micros
 
 FETCH_AGAIN = "fetch-again"
-"""Name of the timer after which partitions are asked for again that gave an error."""
+"""Timer after which partitions with an error are fetched again."""
 
 Said: TypeAlias = dict[TopicPartition, list[Acknowledgement]]
 """Acknowledgements by partition, in the order in which they were made."""
 
 
 class Received(NamedTuple):
-    """Records in a row that the application has now."""
+    """Consecutive records for the application."""
 
     node: NodeId
     partition: TopicPartition
@@ -59,7 +58,7 @@ class _Session:
 
     epoch: int = INITIAL_EPOCH
     known: dict[TopicPartition, None] = field(default_factory=dict)
-    """Partitions that the broker has in the session."""
+    """Partitions of the broker's session."""
     said: Said = field(default_factory=dict)
     """Acknowledgements to be sent there."""
     in_flight: bool = False
@@ -75,7 +74,7 @@ class _Buffered(NamedTuple):
 
 
 class ShareFetcher:
-    """The share sessions and the buffer of one member. ``member_id`` says whose they are."""
+    """Share sessions and buffer of one member, with its ``member_id``."""
 
     def __init__(
         self, link: ConsumerLink, metadata: ConsumerMetadata, name: str, member_id: str
@@ -89,29 +88,29 @@ class ShareFetcher:
         self._buffer: deque[_Buffered] = deque()
         self._not_before: dict[TopicPartition, Micros] = {}
         self._waits_for: dict[TopicPartition, int] = {}
-        """Version of the metadata from which on a partition may be asked for again."""
+        """Version of the metadata from which on a partition may be fetched again."""
 
     @property
     def assigned(self) -> tuple[TopicPartition, ...]:
-        """What it fetches from."""
+        """Partitions that it fetches from."""
         return self._assigned
 
     def assign(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """Fetch from these from now on; what was got of others is worked on all the same."""
+        """Sets the partitions to fetch from; buffered records of others are still processed."""
         self._assigned = partitions
 
     # -- the application --------------------------------------------------------------------------
 
     def collect(self, limit: int) -> list[Received]:
-        """Give up to ``limit`` records to the application, as :class:`Deliver` effects."""
+        """Returns up to ``limit`` records to the application, as :class:`Deliver` effects."""
         found: list[Received] = []
-        room = limit
-        while self._buffer and room > 0:
+        space = limit
+        while self._buffer and space > 0:
             item = self._buffer.popleft()
-            last = min(item.last, item.first + room - 1)
+            last = min(item.last, item.first + space - 1)
             if last < item.last:
                 self._buffer.appendleft(item._replace(first=last + 1))
-            room -= last - item.first + 1
+            space -= last - item.first + 1
             place, watermark = item.partition, item.high_watermark
             piece = delivery(place, item.batch, item.first, last, watermark, item.node)
             self._link.effects.append(piece)
@@ -119,39 +118,39 @@ class ShareFetcher:
         return found
 
     def say(self, node: NodeId, partition: TopicPartition, said: Acknowledgement) -> None:
-        """The application has done with records that the broker gave."""
+        """Queues acknowledgements of a broker's records."""
         self._session(node).said.setdefault(partition, []).append(said)
 
-    # -- asking -----------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     def fetch(self, now: Micros) -> None:
-        """Ask every broker that may be asked for what it leads."""
+        """Sends fetches to every broker that is free."""
         by_node: dict[NodeId, list[TopicPartition]] = {}
         for place in self._assigned:
             leader = self._metadata.leader(place).leader
             if leader < 0:
                 self._metadata.request_update(now)
-            elif self._may_ask(place, now):
+            elif self._may_fetch(place, now):
                 by_node.setdefault(leader, []).append(place)
         for node in by_node:
             self._session(node)
         for node, session in self._sessions.items():
             if session.in_flight:
                 continue
-            wanted = by_node.get(node)
-            if wanted:
-                self._fetch(node, session, wanted)
+            requested = by_node.get(node)
+            if requested:
+                self._fetch(node, session, requested)
             elif session.said:
                 self._acknowledge(node, session)
 
     def acknowledge(self) -> None:
-        """Send what there is to say by itself, where nothing is in flight."""
+        """Sends acknowledgements alone, where nothing is in flight."""
         for node, session in self._sessions.items():
             if session.said and not session.in_flight:
                 self._acknowledge(node, session)
 
     def close(self, done: Callable[[Micros], None], now: Micros) -> None:
-        """Say what is left to say and close all sessions; ``done`` when everybody has heard."""
+        """Sends the last acknowledgements and closes all sessions; ``done`` after all responses."""
         self._buffer.clear()
         waits = dict.fromkeys(n for n, s in self._sessions.items() if s.epoch != INITIAL_EPOCH)
         if not waits:
@@ -166,7 +165,7 @@ class ShareFetcher:
         for node in list(waits):
             self._acknowledge(node, self._sessions[node], FINAL_EPOCH, heard)
 
-    def _may_ask(self, place: TopicPartition, now: Micros) -> bool:
+    def _may_fetch(self, place: TopicPartition, now: Micros) -> bool:
         if self._waits_for.get(place, 0) > self._metadata.version:
             return False
         return self._not_before.get(place, LONG_AGO) <= now
@@ -174,15 +173,15 @@ class ShareFetcher:
     def _session(self, node: NodeId) -> _Session:
         return self._sessions.setdefault(node, _Session())
 
-    def _fetch(self, node: NodeId, session: _Session, wanted: list[TopicPartition]) -> None:
+    def _fetch(self, node: NodeId, session: _Session, requested: list[TopicPartition]) -> None:
         config = self._link.config
         if session.epoch == INITIAL_EPOCH:
             session.known = {}
-            self._told(session.said, ErrorCode.SHARE_SESSION_NOT_FOUND)
+            self._note_acknowledged(session.said, ErrorCode.SHARE_SESSION_NOT_FOUND)
             session.said = {}
-        new = tuple(place for place in wanted if place not in session.known)
-        gone = tuple(place for place in session.known if place not in wanted)
-        session.known = dict.fromkeys(wanted)
+        new = tuple(place for place in requested if place not in session.known)
+        dropped = tuple(place for place in session.known if place not in requested)
+        session.known = dict.fromkeys(requested)
         said, session.said = session.said, {}
         request = ShareFetchRequest(
             config.group_id,
@@ -192,7 +191,7 @@ class ShareFetcher:
             config.fetch_bytes_max,
             config.poll_records_max,
             new,
-            gone,
+            dropped,
             _packed(said),
         )
         session.in_flight = True
@@ -207,7 +206,7 @@ class ShareFetcher:
     ) -> None:
         said, session.said = session.said, {}
         if session.epoch == INITIAL_EPOCH:
-            self._told(said, ErrorCode.SHARE_SESSION_NOT_FOUND)
+            self._note_acknowledged(said, ErrorCode.SHARE_SESSION_NOT_FOUND)
             return
         request = ShareAcknowledgeRequest(
             self._link.config.group_id,
@@ -218,7 +217,7 @@ class ShareFetcher:
         session.in_flight = True
         self._link.send(node, request, partial(self._on_acknowledged, session, said, heard))
 
-    # -- answers ----------------------------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------------
 
     def _on_fetched(
         self,
@@ -235,14 +234,16 @@ class ShareFetcher:
             error = response.error
         if response is None or error is not ErrorCode.NONE:
             session.epoch = INITIAL_EPOCH
-            self._told(said, error)
+            self._note_acknowledged(said, error)
             if response is None:
                 self._hold_back(session.known, now)
             return
         session.epoch += 1
         for result in response.results:
             if result.partition in said:
-                self._told({result.partition: said[result.partition]}, result.acknowledge_error)
+                self._note_acknowledged(
+                    {result.partition: said[result.partition]}, result.acknowledge_error
+                )
             if result.error is not ErrorCode.NONE:
                 self._take_error(result, now)
             else:
@@ -259,18 +260,18 @@ class ShareFetcher:
         now: Micros,
     ) -> None:
         session.in_flight = False
-        told: dict[TopicPartition, ErrorCode] = {}
+        results: dict[TopicPartition, ErrorCode] = {}
         if response is not None:
             assert isinstance(response, ShareAcknowledgeResponse)
-            error, told = response.error, dict(response.results)
+            error, results = response.error, dict(response.results)
         session.epoch = INITIAL_EPOCH if error is not ErrorCode.NONE else session.epoch + 1
         for place, runs in said.items():
-            self._told({place: runs}, told.get(place, error))
+            self._note_acknowledged({place: runs}, results.get(place, error))
         if heard is not None:
             heard(sender, now)
 
     def _take(self, sender: NodeId, result: ShareFetchResult) -> None:
-        """Buffer the records that are ours; where no record is, say so with the next request."""
+        """Buffers acquired records; acknowledges offsets without a record with the next request."""
         place = result.partition
         for acquired in result.acquired:
             at = acquired.first
@@ -295,14 +296,14 @@ class ShareFetcher:
             self._hold_back((place,), now)
 
     def _hold_back(self, places: Iterable[TopicPartition], now: Micros) -> None:
-        """Do not ask for these again before the back-off is over."""
+        """Delays these until the back-off has passed."""
         until = now + self._link.backoff(0)
         for place in places:
             self._not_before[place] = until
         self._link.set_timer(FETCH_AGAIN, until, _nothing)
 
-    def _told(self, said: Said, error: ErrorCode) -> None:
-        """The outcome of acknowledgements, for the trace."""
+    def _note_acknowledged(self, said: Said, error: ErrorCode) -> None:
+        """Writes the outcome of acknowledgements to the trace."""
         for place, runs in said.items():
             for run in runs:
                 kinds = sorted({ACKNOWLEDGE_TYPES[kind] for kind in run.types})
@@ -341,4 +342,4 @@ def _records_of(batch: Batch, first: Offset, last: Offset) -> list[tuple[Offset,
 
 
 def _nothing(_now: Micros) -> None:
-    """The poll that follows every event does the rest."""
+    """Does nothing: the poll that follows every event does the rest."""

@@ -1,4 +1,4 @@
-"""A share consumer as a member of its group: heartbeats as in KIP-848, with less to say (KIP-932).
+"""Membership of a share group: heartbeats as in KIP-848, with fewer fields (KIP-932).
 
 Source: ``ShareMembershipManager``, ``ShareHeartbeatRequestManager``.
 """
@@ -19,7 +19,7 @@ class ShareMembershipManager(ConsumerMembershipManager):
         return ShareGroupHeartbeatRequest(self._link.config.group_id, self.member_id, LEAVE_EPOCH)
 
     def _request(self) -> Request:
-        """All that there is to say to a coordinator that may not know it; else that it lives."""
+        """A full heartbeat for a coordinator that may not know the member; else a minimal one."""
         config = self._link.config
         if self.state is HeartbeatState.JOINING or self._sent is None:
             return ShareGroupHeartbeatRequest(

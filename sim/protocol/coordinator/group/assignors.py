@@ -1,11 +1,11 @@
-"""Who of a group gets which partitions, where the coordinator decides (KIP-848).
+"""Server-side assignors of consumer groups (KIP-848).
 
-``uniform`` gives everybody as many partitions as anybody and takes as few as it can from those who
-have them; ``range`` gives each topic's partitions in consecutive ranges and does not look at what
-members have. Left out: racks, which Kafka's own assignors do not look at either.
+``uniform`` gives members equal numbers of partitions with as few moves as possible; ``range``
+assigns each topic's partitions in consecutive ranges, whatever members have. Left out: racks, which
+Kafka's own assignors ignore, too.
 
-Source: ``UniformAssignor``, ``UniformHomogeneousAssignmentBuilder``, ``RangeAssignor`` of the
-group coordinator (4.3).
+Source: ``UniformAssignor``, ``UniformHomogeneousAssignmentBuilder``, ``RangeAssignor`` of the group
+coordinator (4.3).
 """
 
 from collections.abc import Callable, Mapping
@@ -21,10 +21,10 @@ from sim.protocol.java.hash_order import hash_order, string_order, uuid_hash
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """What an assignor is told of a topic."""
+    """An assignor's description of a topic."""
 
     topic_id: str
-    """As Kafka prints it; its hash code decides which topic is dealt first."""
+    """In Kafka's printed form; its hash code decides which topic is assigned first."""
     partition_count: int
 
 
@@ -35,10 +35,10 @@ Topics: TypeAlias = Mapping[str, TopicDescription]
 """Topics that exist, by name."""
 
 Current: TypeAlias = Mapping[str, tuple[TopicPartition, ...]]
-"""What the target assignment gives to each member now; a new member has no entry."""
+"""Present target assignment by member; a new member has no entry."""
 
 ServerAssignor: TypeAlias = Callable[[Subscriptions, Current, Topics], Assignments]
-"""From members in the order in which they were put into Kafka's table to everyone's partitions."""
+"""Assigns partitions to members, given in the order of insertion into Kafka's table."""
 
 
 def uniform_assignor(subscriptions: Subscriptions, current: Current, topics: Topics) -> Assignments:
@@ -46,20 +46,20 @@ def uniform_assignor(subscriptions: Subscriptions, current: Current, topics: Top
 
     Source: ``UniformAssignor.assign``.
     """
-    wanted = {
+    subscribed_topics = {
         member: tuple(topic for topic in names if topic in topics)
         for member, names in subscriptions.items()
     }
-    if not any(wanted.values()):
+    if not any(subscribed_topics.values()):
         return dict.fromkeys(subscriptions, ())
     members = string_order(subscriptions)
     first = sorted(subscriptions[members[0]])
     if all(sorted(names) == first for names in subscriptions.values()):
-        shares = _homogeneous(members, wanted[members[0]], current, topics)
+        shares = _homogeneous(members, subscribed_topics[members[0]], current, topics)
     else:
         ids = {topic: topics[topic].topic_id for topic in topics}
         counts = {topic: topics[topic].partition_count for topic in topics}
-        shares = balanced_assignment(members, wanted, current, ids, counts)
+        shares = balanced_assignment(members, subscribed_topics, current, ids, counts)
     return {member: tuple(sorted(shares[member])) for member in subscriptions}
 
 
@@ -87,7 +87,7 @@ SERVER_ASSIGNORS: Mapping[str, ServerAssignor] = {
 def _homogeneous(
     members: list[str], subscribed: tuple[str, ...], current: Current, topics: Topics
 ) -> dict[str, list[TopicPartition]]:
-    """All members subscribe to the same topics.
+    """Assignment if all members subscribe to the same topics.
 
     Source: ``UniformHomogeneousAssignmentBuilder.build``.
     """
@@ -119,7 +119,7 @@ def _homogeneous(
             unassigned += [TopicPartition(topic, number) for number in numbers[left:]]
             left = max(left - len(numbers), 0)
         if left > 0 and gets_extra and len(members) - at > extra:
-            # Somebody further on may have one more already, and keep it.
+            # A later member may have one more already, and keep it.
             left -= 1
             gets_extra = False
         if left > 0:

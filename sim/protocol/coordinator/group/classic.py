@@ -1,4 +1,4 @@
-"""The classic group protocol at the coordinator: join, sync, heartbeat, leave, and who is expired.
+"""The classic group protocol at the coordinator: join, sync, heartbeat, leave, expiration.
 
 A group waits for its members in PreparingRebalance, for its leader's assignment in
 CompletingRebalance, and works in Stable. A member with an instance id is static: it may come back
@@ -31,7 +31,7 @@ from sim.units import Micros, timestamp_ms
 
 
 class GroupMembership:
-    """The rules by which a group's members come, agree and go."""
+    """Rules of a classic group's membership."""
 
     def __init__(self, context: CoordinatorContext[GroupRecord], member_id_suffix: str) -> None:
         self._context = context
@@ -44,7 +44,7 @@ class GroupMembership:
     def join(
         self, group: Group, request: JoinGroupRequest, client: str, token: int, now: Micros
     ) -> None:
-        """A member, or who wants to be one, asks for the next generation."""
+        """JoinGroup: a member, or a new one, requests the next generation."""
         if not group.accepts(request.member_id, self._context.config.size_max):
             self._turn_away(group, request.member_id, token)
         elif not group.supports(request.protocols):
@@ -62,7 +62,7 @@ class GroupMembership:
                 self._refuse_join(token, error, request.member_id)
 
     def sync(self, group: Group, request: SyncGroupRequest, token: int, now: Micros) -> None:
-        """A member asks for its partitions; the leader brings everyone's."""
+        """SyncGroup: a member requests its assignment; the leader sends all assignments."""
         error = group.member_error(request.member_id, request.instance_id)
         if error is not ErrorCode.NONE:
             self._context.reply(token, SyncGroupResponse(error))
@@ -84,7 +84,7 @@ class GroupMembership:
                 self._write_assignment(group, request, now)
 
     def heartbeat(self, group: Group, request: HeartbeatRequest, token: int, now: Micros) -> None:
-        """A member shows that it lives, and learns whether to rejoin."""
+        """Heartbeat: renews the session, and returns REBALANCE_IN_PROGRESS if needed."""
         error = group.member_error(request.member_id, request.instance_id)
         if error is not ErrorCode.NONE:
             pass
@@ -99,7 +99,7 @@ class GroupMembership:
         self._context.reply(token, HeartbeatResponse(error))
 
     def leave(self, group: Group, request: LeaveGroupRequest, token: int, now: Micros) -> None:
-        """A member goes of its own will."""
+        """LeaveGroup of a member."""
         member_id = request.member_id
         if not member_id and request.instance_id:
             member_id = group.static.get(request.instance_id, "")
@@ -113,11 +113,11 @@ class GroupMembership:
         self._context.reply(token, LeaveGroupResponse(error))
 
     def refresh_session(self, group: Group, member: Member, now: Micros) -> None:
-        """The member was heard of: its session starts anew."""
+        """Renews the member's session."""
         self._let_expire(group, member, now + member.session_timeout_us)
 
     def forget(self, group: Group) -> None:
-        """The group moves to another coordinator: park nothing, expect nothing."""
+        """The group moves to another coordinator: drops parked requests and timers."""
         moved = ErrorCode.NOT_COORDINATOR
         for name in (f"join/{group.name}", f"sync/{group.name}"):
             self._context.cancel_alarm(name)
@@ -130,7 +130,7 @@ class GroupMembership:
     # -- joining ----------------------------------------------------------------------------------
 
     def _turn_away(self, group: Group, member_id: str, token: int) -> None:
-        """The group is full (KIP-389); who had an id loses it."""
+        """The group is full (KIP-389); a member with an id loses it."""
         if member_id in group.pending:
             del group.pending[member_id]
         elif member_id in group.members:
@@ -141,9 +141,9 @@ class GroupMembership:
     def _join_newcomer(
         self, group: Group, request: JoinGroupRequest, client: str, token: int, now: Micros
     ) -> None:
-        """An id first, and membership when the member comes back with it (KIP-394).
+        """Assigns an id first; membership follows when the member rejoins with it (KIP-394).
 
-        A static member is in at once, in the place of whoever had its instance id (KIP-345).
+        A static member joins at once, and replaces the one that had its instance id (KIP-345).
         """
         self._ids_given += 1
         instance = request.subscription.instance_id
@@ -190,16 +190,16 @@ class GroupMembership:
         group.leader = group.leader or member.member_id
         if group.state is GroupState.PREPARING and group.previous_state is GroupState.EMPTY:
             group.member_added = True
-        # It cannot send heartbeats before it has its answer.
+        # It cannot send heartbeats before its response.
         self._let_expire(group, member, now + self._context.config.new_member_join_timeout_us)
         self._rebalance_or_complete(group, f"{member.member_id} joined", now)
 
     def _replace(
         self, group: Group, request: JoinGroupRequest, member_id: str, token: int, now: Micros
     ) -> None:
-        """A static member is back under another member id; the old one is fenced.
+        """A static member rejoins under another member id; the old one is fenced.
 
-        Its generation goes on if the group is stable and would choose the same protocol.
+        Its generation continues if the group is stable and would choose the same protocol.
 
         Source: ``GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin``.
         """
@@ -229,9 +229,9 @@ class GroupMembership:
     def _replaced(
         self, group: Group, member: Member, old: Member, error: ErrorCode, now: Micros
     ) -> None:
-        """The group is written with the member's new id, or has the old one again."""
+        """The group is written with the member's new id, or reverts to the old one."""
         if group.members.get(member.member_id) is not member or member.join_token is None:
-            return  # it has gone meanwhile, or another rebalance has answered it
+            return  # it has left meanwhile, or another rebalance has answered it
         if error is ErrorCode.NONE:
             leads = member.member_id == group.leader
             self._answer_join(member, replace(self._joined(group, member), skip_assignment=leads))
@@ -254,7 +254,7 @@ class GroupMembership:
             group.state is GroupState.STABLE and unchanged and not is_leader
         )
         if settled:
-            # It has missed the answer to its last join.
+            # It has missed the response to its last join.
             self._context.reply(token, self._joined(group, member))
             return
         self._context.reply(member.join_token, None)
@@ -308,7 +308,7 @@ class GroupMembership:
         self._complete_join(group, "rebalance timeout", now)
 
     def _complete_join(self, group: Group, reason: str, now: Micros) -> None:
-        """Begin the next generation with those who are here, and static members who are not."""
+        """Begins the next generation with the joined members, and static members that have not."""
         self._context.cancel_alarm(f"join/{group.name}")
         absent = [m for m in group.members.values() if m.join_token is None]
         for member in absent:
@@ -316,7 +316,7 @@ class GroupMembership:
                 group.remove(member)
                 self._context.cancel_alarm(f"session/{group.name}/{member.member_id}")
         if group.members and not group.elect_joined_leader():
-            # Only static members are left, and none of them is here: until their sessions end.
+            # Only static members are left, and none has joined: until their sessions expire.
             self._await_joins(group, now + group.rebalance_timeout_us(), first=False)
             return
         group.begin_generation()
@@ -360,10 +360,10 @@ class GroupMembership:
         self, group: Group, generation: int, error: ErrorCode, now: Micros
     ) -> None:
         if group.state is not GroupState.COMPLETING or group.generation != generation:
-            return  # another member has come meanwhile, and all join again
+            return  # another member has joined meanwhile, and all rejoin
         if error is not ErrorCode.NONE:
-            told = error_for_client(error)
-            self._fail_syncs(group, told, now)
+            client_error = error_for_client(error)
+            self._fail_syncs(group, client_error, now)
             self._rebalance_or_complete(group, f"assignment not written: {error.name}", now)
             return
         self._context.move(group, GroupState.STABLE, "assignment committed")
@@ -402,7 +402,7 @@ class GroupMembership:
     def _session_expired(self, group: Group, member: Member, now: Micros) -> None:
         waits = member.join_token is not None or member.sync_token is not None
         if waits and not member.is_new:
-            return  # it hears of us when its request is answered; the session starts then
+            return  # its request is parked; the session starts with the response
         self._remove(group, member, f"session of {member.member_id} expired", now)
 
     def _pending_expired(self, group: Group, member_id: str, now: Micros) -> None:
@@ -443,4 +443,4 @@ class GroupMembership:
 
 
 def _heed_not(_error: ErrorCode, _now: Micros) -> None:
-    """An empty group that could not be written is found again by its next member."""
+    """Ignores a failed write of an empty group: its next member finds it again."""

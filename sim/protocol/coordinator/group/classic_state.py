@@ -1,6 +1,6 @@
-"""A classic group and its members, as their coordinator holds them in memory.
+"""State of a classic group and its members at their coordinator.
 
-Data with the small questions one asks of it; the rules of who may do what when are in
+Data with small predicates; the rules of the protocol are in
 :mod:`sim.protocol.coordinator.group.classic`. Left out: protocols other than ``consumer``.
 
 Source: ``org.apache.kafka.coordinator.group.classic.{ClassicGroup,ClassicGroupMember}``.
@@ -22,7 +22,7 @@ from sim.units import Micros
 
 
 class GroupState(Enum):
-    """Where a group stands; values are Kafka's names."""
+    """State of a group; values are Kafka's names."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -43,7 +43,7 @@ class Member:
     session_timeout_us: Micros
     rebalance_timeout_us: Micros
     is_new: bool = True
-    """It has never been answered with a generation: its join is held without a session."""
+    """True before its first generation: its join is held without a session."""
     join_token: int | None = None
     sync_token: int | None = None
     assignment: tuple[TopicPartition, ...] = ()
@@ -55,18 +55,18 @@ class Member:
         return self.subscription.instance_id
 
     def says_the_same_as(self, request: JoinGroupRequest) -> bool:
-        """Whether a rejoin would change nothing for the assignor."""
+        """True if a rejoin would change nothing for the assignor."""
         return self.subscription == request.subscription and self.protocols == request.protocols
 
     def update(self, request: JoinGroupRequest) -> None:
-        """Take over what a rejoin says."""
+        """Applies the values of a rejoin."""
         self.subscription = request.subscription
         self.protocols = request.protocols
         self.session_timeout_us = request.session_timeout_us
         self.rebalance_timeout_us = request.rebalance_timeout_us
 
     def record(self) -> MemberRecord:
-        """The member as it is written with its group."""
+        """The member as written with its group."""
         return MemberRecord(
             self.member_id,
             self.client_id,
@@ -95,46 +95,46 @@ class Group:
     static: dict[str, str] = field(default_factory=dict)
     """Member ids by ``group.instance.id``."""
     pending: dict[str, Micros] = field(default_factory=dict)
-    """Ids given out whose member has not joined with them yet, and when they lapse."""
+    """Member ids given out and not joined yet, and their expiration."""
     pending_sync: dict[str, None] = field(default_factory=dict)
-    """Members of this generation that have not asked for their assignment yet."""
+    """Members of this generation without a SyncGroup so far."""
     member_added: bool = False
     """A member joined during the initial delay, which is therefore extended."""
     initial_remaining_us: Micros = 0
-    """How much longer the initial delay may be extended."""
+    """Remaining time by which the initial delay may be extended."""
     initial_delay_us: Micros = 0
     offsets: dict[TopicPartition, tuple[Offset, LeaderEpoch]] = field(default_factory=dict)
-    """Committed offsets only: what an OffsetFetch may see."""
+    """Committed offsets only: those that OffsetFetch returns."""
     committed_ms: dict[TopicPartition, int] = field(default_factory=dict)
-    """When each of them was committed, in milliseconds since 1970."""
+    """Commit time of each, in milliseconds since 1970."""
     empty_since_ms: int = 0
-    """When the group last became Empty, in milliseconds since 1970."""
+    """Time when the group last became Empty, in milliseconds since 1970."""
 
     def take_offset(self, record: OffsetCommitRecord) -> None:
-        """A committed offset is the group's."""
+        """Sets a committed offset."""
         self.offsets[record.partition] = (record.offset, record.leader_epoch)
         self.committed_ms[record.partition] = record.timestamp_ms
 
     def drop_offset(self, partition: TopicPartition) -> None:
-        """The group has no offset of the partition any more."""
+        """Removes the partition's offset."""
         self.offsets.pop(partition, None)
         self.committed_ms.pop(partition, None)
 
     def move_to(self, state: GroupState) -> None:
-        """Enter a state."""
+        """Enters a state."""
         self.previous_state = self.state
         self.state = state
 
     def all_have_joined(self) -> bool:
-        """Every member waits for the next generation, and no id given out is unused."""
+        """True if every member has joined the next generation, and no id given out is pending."""
         return not self.pending and all(m.join_token is not None for m in self.members.values())
 
     def rebalance_timeout_us(self) -> Micros:
-        """The longest of its members."""
+        """Longest rebalance timeout of its members."""
         return max((m.rebalance_timeout_us for m in self.members.values()), default=0)
 
     def accepts(self, member_id: str, size_max: int) -> bool:
-        """Whether there is a place for who joins, under this id or (empty) as a newcomer.
+        """True if there is a place for a member, with this id or (empty) a new one.
 
         Source: ``GroupMetadataManager.acceptJoiningMember``; KIP-389.
         """
@@ -159,16 +159,16 @@ class Group:
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def supports(self, protocols: tuple[str, ...]) -> bool:
-        """Whether someone with these protocols could agree with all members."""
+        """True if a member with these protocols could agree with all others."""
         if not protocols:
             return False
         return not self.members or any(name in protocols for name in self._common_protocols())
 
     def vote(self) -> str:
-        """The protocol most members prefer among those that all support; the first at a tie.
+        """Protocol that most members prefer among those that all support; the first at a tie.
 
         Raises:
-            AssertionError: If there is none: members are let in only if they agree on one.
+            AssertionError: If there is none: members are admitted only if they agree on one.
         """
         common = self._common_protocols()
         votes = dict.fromkeys(common, 0)
@@ -177,9 +177,9 @@ class Group:
         return max(votes, key=lambda name: votes[name])
 
     def begin_generation(self) -> None:
-        """Count on, and enter CompletingRebalance, or Empty if nobody is left.
+        """Increments the generation, and enters CompletingRebalance, or Empty without members.
 
-        Whoever leads must have joined, or be elected by :meth:`elect_joined_leader`.
+        The leader must have joined, or be elected by :meth:`elect_joined_leader`.
         """
         self.generation += 1
         self.pending_sync.clear()
@@ -191,7 +191,7 @@ class Group:
         self.move_to(GroupState.COMPLETING)
 
     def elect_joined_leader(self) -> bool:
-        """Let a member lead that has joined, the leader of before if it has; whether there is one.
+        """Elects a leader among joined members, the former one if possible; true if there is one.
 
         Source: ``ClassicGroup.maybeElectNewJoinedLeader``.
         """
@@ -201,17 +201,17 @@ class Group:
         return bool(joined)
 
     def roster(self) -> tuple[tuple[str, Subscription], ...]:
-        """What the leader is told of all members."""
+        """Members' subscriptions, for the leader."""
         return tuple((m.member_id, m.subscription) for m in self.members.values())
 
     def add(self, member: Member) -> None:
-        """Let a member in."""
+        """Adds a member."""
         self.members[member.member_id] = member
         if member.instance_id:
             self.static[member.instance_id] = member.member_id
 
     def remove(self, member: Member) -> None:
-        """A member is gone; if it led, the first one left leads."""
+        """Removes a member; if it was leader, the first one left becomes leader."""
         del self.members[member.member_id]
         self.pending_sync.pop(member.member_id, None)
         self.static.pop(member.instance_id, None)
@@ -219,7 +219,7 @@ class Group:
             self.leader = next(iter(self.members), "")
 
     def replace(self, member: Member, member_id: str) -> None:
-        """A static member goes by another id from now on, and leads if it led."""
+        """A static member gets another id, and stays leader if it was."""
         if self.leader == member.member_id:
             self.leader = member_id
         del self.members[member.member_id]
@@ -228,7 +228,7 @@ class Group:
         self.add(member)
 
     def record(self, timestamp_ms: int) -> GroupMetadataRecord:
-        """The group as it is written."""
+        """The group as a record."""
         return GroupMetadataRecord(
             self.name,
             self.generation,
@@ -239,7 +239,7 @@ class Group:
         )
 
     def restore(self, record: GroupMetadataRecord) -> None:
-        """Become what a record says: Stable with its members, or Empty without."""
+        """Restores the state of a record: Stable with its members, or Empty without."""
         self.generation = record.generation
         self.protocol = record.protocol
         self.leader = record.leader
@@ -256,7 +256,7 @@ class Group:
 
 
 def _restored(record: MemberRecord, protocol: str) -> Member:
-    # Only the protocol chosen is written; a member that prefers another says so when it rejoins.
+    # Only the chosen protocol is written; others come with members' next joins.
     return Member(
         record.member_id,
         record.client_id,

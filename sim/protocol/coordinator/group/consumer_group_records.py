@@ -1,8 +1,8 @@
-"""What a group coordinator writes about groups of the consumer protocol, and about share groups.
+"""Records of consumer-protocol groups and share groups in ``__consumer_offsets``.
 
-Plain facts; ``share`` tells which of the two it is, and so the record's type (KIP-848, KIP-932).
-Partitions are named by topic id, in place of a topic's name: a topic that is made again under its
-name is another one. Left out: subscriptions by regular expression, members that still speak the
+Plain values; ``share`` distinguishes the two, and so the record's type (KIP-848, KIP-932).
+Partitions are named by topic id instead of the topic's name: a topic that is created again under
+its name is another one. Left out: subscriptions by regular expression, members that still speak the
 classic protocol, and the epochs at which partitions were assigned (KIP-1251).
 
 Source: ``ConsumerGroup*Value.json``, ``ShareGroup*Value.json`` of the group coordinator.
@@ -16,7 +16,7 @@ from sim.units import Micros
 
 
 class MemberState(IntEnum):
-    """How far a member has come towards the target assignment; numbers are Kafka's.
+    """Progress of a member towards the target assignment; numbers are Kafka's.
 
     Source: ``org.apache.kafka.coordinator.group.modern.MemberState``.
     """
@@ -28,7 +28,7 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupEpochRecord:
-    """A group's epoch, and a hash over the topics that it was counted for."""
+    """A group's epoch, and a hash of its topics."""
 
     group: str
     epoch: int
@@ -38,14 +38,14 @@ class ConsumerGroupEpochRecord:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupMemberRecord:
-    """Who a member is and what it wants."""
+    """A member's metadata and subscription."""
 
     group: str
     member_id: str
     rack_id: str
     client_id: str
     client_host: str
-    """As a broker prints it: ``/shop-1``."""
+    """In a broker's printed form: ``/shop-1``."""
     topics: tuple[str, ...]
     rebalance_timeout_us: Micros
     server_assignor: str
@@ -63,7 +63,7 @@ class TargetAssignmentEpochRecord:
 
 @dataclass(frozen=True, slots=True)
 class TargetAssignmentMemberRecord:
-    """What a member is to have."""
+    """Target assignment of a member."""
 
     group: str
     member_id: str
@@ -73,7 +73,7 @@ class TargetAssignmentMemberRecord:
 
 @dataclass(frozen=True, slots=True)
 class CurrentMemberAssignmentRecord:
-    """What a member has, and what it has to give up first."""
+    """Present assignment of a member, and partitions pending revocation."""
 
     group: str
     member_id: str
@@ -86,7 +86,7 @@ class CurrentMemberAssignmentRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class MemberGoneRecord:
+class MemberTombstone:
     """One of the three tombstones of a member that has left or was fenced, by its key's type."""
 
     group: str
@@ -95,12 +95,12 @@ class MemberGoneRecord:
 
     @property
     def share(self) -> bool:
-        """Whether it was a share group's."""
+        """True if it was a share group's."""
         return self.key_type in member_keys(share=True)
 
     @property
     def is_last(self) -> bool:
-        """Whether it is the last of the three."""
+        """True if it is the last of the three."""
         return self.key_type in {MEMBER_KEY, SHARE_MEMBER_KEY}
 
 
@@ -113,7 +113,7 @@ SHARE_CURRENT_KEY = 14
 
 
 def member_keys(*, share: bool) -> tuple[int, int, int]:
-    """The types of a member's keys, in the order in which its tombstones are written."""
+    """Key types of a member, in the order in which its tombstones are written."""
     if share:
         return SHARE_CURRENT_KEY, SHARE_TARGET_KEY, SHARE_MEMBER_KEY
     return CURRENT_KEY, TARGET_KEY, MEMBER_KEY
@@ -125,9 +125,9 @@ ConsumerGroupRecord = (
     | TargetAssignmentEpochRecord
     | TargetAssignmentMemberRecord
     | CurrentMemberAssignmentRecord
-    | MemberGoneRecord
+    | MemberTombstone
 )
-"""A record of ``__consumer_offsets`` about a group of the consumer protocol."""
+"""A consumer-protocol record of ``__consumer_offsets``."""
 
 CONSUMER_GROUP_RECORDS = (
     ConsumerGroupEpochRecord,
@@ -135,6 +135,6 @@ CONSUMER_GROUP_RECORDS = (
     TargetAssignmentEpochRecord,
     TargetAssignmentMemberRecord,
     CurrentMemberAssignmentRecord,
-    MemberGoneRecord,
+    MemberTombstone,
 )
-"""The same, to sort records by."""
+"""The same types, for ``isinstance``."""

@@ -1,7 +1,7 @@
-"""A group of heartbeats and its members, as their coordinator holds them in memory.
+"""State of a consumer-protocol group or a share group at its coordinator.
 
-A group of the consumer protocol (KIP-848) or a share group (KIP-932), whose members give nothing up
-before others get it.
+In a share group (KIP-932) members revoke nothing before others are assigned it, unlike in the
+consumer protocol (KIP-848).
 
 Everything here follows from records: :meth:`ConsumerGroup.replay` is the only way to change it.
 Partitions are named by topic id.
@@ -23,8 +23,8 @@ from sim.protocol.coordinator.group.consumer_group_records import (
     ConsumerGroupMemberRecord,
     ConsumerGroupRecord,
     CurrentMemberAssignmentRecord,
-    MemberGoneRecord,
     MemberState,
+    MemberTombstone,
     TargetAssignmentEpochRecord,
     TargetAssignmentMemberRecord,
 )
@@ -32,7 +32,7 @@ from sim.units import Micros
 
 
 class ConsumerGroupState(Enum):
-    """Where a group stands; values are Kafka's names."""
+    """State of a group; values are Kafka's names."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -43,7 +43,7 @@ class ConsumerGroupState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupMember:
-    """One member; a new one has epoch 0 and nothing."""
+    """One member; a new one has epoch 0 and no partitions."""
 
     member_id: str
     rack_id: str = ""
@@ -59,11 +59,11 @@ class ConsumerGroupMember:
     pending_revocation: tuple[TopicPartition, ...] = ()
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
-        """Whether it has what the target assignment of that epoch gives it."""
+        """True if it has its target assignment of that epoch."""
         return self.state is MemberState.STABLE and self.epoch == target_epoch
 
     def subscription(self, group: str, *, share: bool = False) -> ConsumerGroupMemberRecord:
-        """Who it is, as it is written."""
+        """The member's metadata as a record."""
         return ConsumerGroupMemberRecord(
             group,
             self.member_id,
@@ -77,7 +77,7 @@ class ConsumerGroupMember:
         )
 
     def assignment(self, group: str, *, share: bool = False) -> CurrentMemberAssignmentRecord:
-        """What it has, as it is written."""
+        """The member's present assignment as a record."""
         return CurrentMemberAssignmentRecord(
             group,
             self.member_id,
@@ -98,18 +98,18 @@ class ConsumerGroup:
     partition: int
     """Of ``__consumer_offsets``."""
     share: bool = False
-    """Whether it is a share group."""
+    """True if it is a share group."""
     epoch: int = 0
     metadata_hash: int = 0
     assignment_epoch: int = 0
     members: dict[str, ConsumerGroupMember] = field(default_factory=dict)
     """In the order in which they joined."""
     target: dict[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
-    """What each member is to have; whoever joined since the last assignment has no entry."""
+    """Target assignment by member; members that joined since have no entry."""
 
     @property
     def state(self) -> ConsumerGroupState:
-        """Where it stands.
+        """State of the group.
 
         Source: ``ConsumerGroup.maybeUpdateGroupState``.
         """
@@ -123,11 +123,11 @@ class ConsumerGroup:
         return ConsumerGroupState.RECONCILING
 
     def copy(self) -> "ConsumerGroup":
-        """The group as it stands; members do not change, so both may have them."""
+        """A copy of the group; members are immutable and shared."""
         return replace(self, members=dict(self.members), target=dict(self.target))
 
     def owners(self) -> dict[TopicPartition, str]:
-        """Who has each partition, or still has to give it up."""
+        """Owner of each partition, also while it is pending revocation."""
         return {
             partition: member.member_id
             for member in self.members.values()
@@ -135,7 +135,7 @@ class ConsumerGroup:
         }
 
     def assignor(self, known: tuple[str, ...]) -> str:
-        """The assignor that most members want, or the first of the coordinator's.
+        """Assignor that most members prefer, or the coordinator's first.
 
         Source: ``ConsumerGroup.computePreferredServerAssignor``.
         """
@@ -146,7 +146,7 @@ class ConsumerGroup:
         return max(votes, key=lambda name: votes[name]) if votes else known[0]
 
     def replay(self, record: ConsumerGroupRecord) -> None:
-        """Become what a record says."""
+        """Applies a record."""
         match record:
             case ConsumerGroupEpochRecord():
                 self.epoch, self.metadata_hash = record.epoch, record.metadata_hash
@@ -165,7 +165,7 @@ class ConsumerGroup:
                     assigned=record.assigned,
                     pending_revocation=record.pending_revocation,
                 )
-            case MemberGoneRecord():
+            case MemberTombstone():
                 self._forget(record)
             case _:
                 assert_never(record)
@@ -184,7 +184,7 @@ class ConsumerGroup:
     def _member(self, member_id: str) -> ConsumerGroupMember:
         return self.members.get(member_id) or ConsumerGroupMember(member_id)
 
-    def _forget(self, record: MemberGoneRecord) -> None:
+    def _forget(self, record: MemberTombstone) -> None:
         member = self.members.get(record.member_id)
         if record.key_type in {TARGET_KEY, SHARE_TARGET_KEY}:
             self.target.pop(record.member_id, None)

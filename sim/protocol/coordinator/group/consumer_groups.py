@@ -1,7 +1,7 @@
 """The consumer group protocol at the coordinator: heartbeats, epochs, assignments (KIP-848).
 
-A heartbeat is all that a member sends. Left out: static members, regular expressions, groups that
-change their protocol, and limits that a group sets for itself.
+Members send only heartbeats. Left out: static members, regular expressions, groups that change
+their protocol, and group-level limits.
 
 Source: ``GroupMetadataManager.consumerGroupHeartbeat``.
 """
@@ -24,10 +24,10 @@ from sim.units import Micros
 
 
 class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
-    """The groups of the consumer protocol that one broker coordinates."""
+    """Consumer-protocol groups of one broker."""
 
     def commit_error(self, name: str, member_id: str, epoch: int) -> ErrorCode | None:
-        """What a commit of offsets is told; ``None`` if there is no such group here.
+        """Error of an offset commit; ``None`` if there is no such group here.
 
         Source: ``ConsumerGroup.validateOffsetCommit`` (4.1).
         """
@@ -107,7 +107,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
             self._context.cancel_alarm(alarm)
 
     def _too_slow(self, group: Coordinated, member_id: str, epoch: int, now: Micros) -> None:
-        """``max.poll.interval.ms`` is over, and it has not given up what it was told to."""
+        """``max.poll.interval.ms`` has passed, and its revocation is still pending."""
         member = group.live.members.get(member_id)
         if member is not None and member.epoch == epoch:
             self._note(group, f"{member_id} did not revoke in time")

@@ -1,9 +1,9 @@
-"""Where the parts of a coordinator put what they want done: replies, alarms, facts, writes.
+"""Collects the effects of a coordinator's parts: replies, timers, rows, writes.
 
-A write is one or more records that reach the coordinator's topic in one batch with what else was
-written within the linger. Its outcome is told once; what it changes in memory is applied only when
-it is committed, in log order, also when that happens after its time was up. The coordinator of
-before KIP-848 wrote each by itself with acks=all, and did not hear what was committed later.
+A write is one or more records that reach the coordinator's topic in one batch with other records of
+the linger. Its outcome is reported once; its change of memory is applied only when it is committed,
+in log order, also after its timeout. The coordinator before KIP-848 wrote each separately with
+acks=all, and was not notified of later commits.
 
 Source: ``org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime``,
 ``GroupMetadataManager.appendForGroup``.
@@ -36,13 +36,13 @@ R = TypeVar("R")
 """The records of a coordinator's topic."""
 
 Alarm: TypeAlias = Callable[[Micros], None]
-"""What to do when a timer fires, given the instant."""
+"""Callback of a timer, with the instant."""
 
 Outcome: TypeAlias = Callable[[ErrorCode, Micros], None]
-"""What to do when a write is committed (NONE) or has failed."""
+"""Callback of a write: committed (NONE) or failed."""
 
 Verified: TypeAlias = Callable[[ErrorCode, int, Micros], None]
-"""What to do when a transaction's coordinator agrees (NONE, and the guard to write with) or not."""
+"""Callback of a verification: NONE and the guard to write with, or an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ class GroupConfig:
     session_timeout_us_max: Micros = 30 * MINUTE
     """``group.max.session.timeout.ms``."""
     new_member_join_timeout_us: Micros = 5 * MINUTE
-    """How long the join of a new member is held without a session; fixed in Kafka."""
+    """Time for which a new member's join is held without a session; fixed in Kafka."""
     append_linger_us: Micros = 5 * MS
     """``group.coordinator.append.linger.ms``; 0 appends at once."""
     follows_watermark: bool = True
-    """Whether writes need nobody in sync, and count when the high watermark passes them (the
-    coordinator of KIP-848); otherwise acks=all. Not a setting."""
+    """True if writes need no ISR, and count when the high watermark passes them (the coordinator of
+    KIP-848); otherwise acks=all. Not a setting."""
     commit_timeout_us: Micros = 5 * SECOND
     """``offsets.commit.timeout.ms``."""
     consumer: ModernGroupConfig = ModernGroupConfig()
@@ -89,9 +89,9 @@ class GroupConfig:
     expiry_interval_us: Micros = 10 * MINUTE
     """``offsets.retention.check.interval.ms``."""
     expires_per_offset: bool = False
-    """Whether every offset expires by its own commit, as until 2.1; not a setting."""
+    """True if every offset expires by its own commit, as until 2.1; not a setting."""
     missing_sync: MissingSync = MissingSync.REBALANCE_TIMEOUT
-    """What ends the wait for a member that never asks for its assignment; not a setting."""
+    """Rule for members without SyncGroup; not a setting."""
     size_max: int = (1 << 31) - 1
     """``group.max.size``."""
 
@@ -105,12 +105,12 @@ class _Write(Generic[R]):
     def __init__(self, records: tuple[R, ...], outcome: Outcome, alarm: str = "") -> None:
         self.records = records
         self.outcome: Outcome | None = outcome
-        """``None`` once it is told."""
+        """``None`` once it is called."""
         self.alarm = alarm
-        """Of one that writes nothing and only waits for what was written before it."""
+        """Timer of one that writes nothing and only waits for earlier writes."""
 
-    def tell(self, error: ErrorCode, now: Micros) -> None:
-        """Tell the outcome, once."""
+    def complete(self, error: ErrorCode, now: Micros) -> None:
+        """Calls the outcome, once."""
         outcome, self.outcome = self.outcome, None
         if outcome is not None:
             outcome(error, now)
@@ -124,12 +124,12 @@ class _PartitionWrites(Generic[R]):
         self.appended: dict[int, list[_Write[R]]] = {}
 
     def all(self) -> list[_Write[R]]:
-        """What is not committed, in log order."""
+        """Uncommitted writes, in log order."""
         return [*(write for batch in self.appended.values() for write in batch), *self.gathering]
 
 
 class CoordinatorContext(Generic[R]):
-    """The effects of one decision, and the alarms and writes that outlive it."""
+    """Effects of one decision, and the timers and writes that outlive it."""
 
     def __init__(self, broker: NodeId, config: GroupConfig, apply: Callable[[R], None]) -> None:
         self.config = config
@@ -143,38 +143,38 @@ class CoordinatorContext(Generic[R]):
         self._token = 0
 
     def take(self) -> list[GroupEffect]:
-        """All that was put here since the last call, in order."""
+        """Effects since the last call, in order."""
         effects, self._effects = self._effects, []
         return effects
 
     def reply(self, token: int | None, response: Response | None) -> None:
-        """Answer a parked request; nothing if there is none."""
+        """Answers a parked request, if there is one."""
         if token is not None:
             self._effects.append(Reply(token, response))
 
     def set_alarm(self, name: str, at: Micros, alarm: Alarm) -> None:
-        """Do something at the instant; an alarm of that name already set is replaced."""
+        """Calls back at the instant; an alarm of that name already set is replaced."""
         self._alarms[name] = alarm
         self._effects.append(SetTimer(name, at))
 
     def cancel_alarm(self, name: str) -> None:
-        """Do not do it; harmless if it is not set."""
+        """Cancels an alarm; harmless if it is not set."""
         if self._alarms.pop(name, None) is not None:
             self._effects.append(CancelTimer(name))
 
     def ring(self, name: str, now: Micros) -> None:
-        """A timer fired; one whose alarm is gone is ignored."""
+        """A timer has fired; one without an alarm is ignored."""
         alarm = self._alarms.pop(name, None)
         if alarm is not None:
             alarm(now)
 
     def move(self, group: Group, state: GroupState, reason: str) -> None:
-        """Let a group enter a state, and say so in the trace."""
+        """Moves a group to a state, with a row."""
         group.move_to(state)
         self.note(group, reason)
 
     def note(self, group: Group, reason: str) -> None:
-        """Say in the trace where a group stands."""
+        """Writes a group's state to the trace."""
         state, size = group.state.value, len(group.members)
         self.note_group(group.name, state, group.generation, size, reason)
 
@@ -198,7 +198,7 @@ class CoordinatorContext(Generic[R]):
     # -- writes -----------------------------------------------------------------------------------
 
     def write(self, partition: int, records: tuple[R, ...], outcome: Outcome, now: Micros) -> None:
-        """Append the records soon; ``outcome`` is called once."""
+        """Appends the records after the linger; ``outcome`` is called once."""
         writes = self._writes.setdefault(partition, _PartitionWrites())
         writes.gathering.append(_Write(records, outcome))
         if self.config.append_linger_us == 0:
@@ -211,13 +211,13 @@ class CoordinatorContext(Generic[R]):
             )
 
     def verify(self, partition: int, transaction: InTransaction, verified: Verified) -> None:
-        """Ask the transaction's coordinator whether records may go to the partition."""
+        """Verifies the partition's transaction at its coordinator."""
         self._token += 1
         self._verifying[self._token] = verified
         self._effects.append(VerifyTransaction(partition, self._token, transaction))
 
     def verified(self, event: TransactionVerified, now: Micros) -> None:
-        """The coordinator of a transaction has answered, or there was no need to ask it."""
+        """Outcome of a verification, if one was needed."""
         self._verifying.pop(event.token)(event.error, event.guard, now)
 
     def write_in_transaction(
@@ -228,7 +228,7 @@ class CoordinatorContext(Generic[R]):
         guard: int,
         outcome: Outcome,
     ) -> None:
-        """Append the records at once in a batch of the transaction; what lingers goes before it."""
+        """Appends the records at once in a batch of the transaction, after those that linger."""
         writes = self._writes.setdefault(partition, _PartitionWrites())
         if writes.gathering:
             self.cancel_alarm(f"linger/{partition}")
@@ -237,7 +237,7 @@ class CoordinatorContext(Generic[R]):
         self._append(partition, transaction, guard)
 
     def after_writes(self, partition: int, outcome: Outcome, now: Micros) -> None:
-        """Tell the outcome when all that was written before is committed; at once if it is."""
+        """Calls the outcome when all earlier writes are committed; at once if they are."""
         writes = self._writes.setdefault(partition, _PartitionWrites())
         batches = [*writes.appended.values(), *([writes.gathering] if writes.gathering else [])]
         if not batches:
@@ -247,15 +247,15 @@ class CoordinatorContext(Generic[R]):
         write = _Write[R]((), outcome, f"after-writes/{self._token}")
         batches[-1].append(write)
         at = now + self.config.commit_timeout_us
-        self.set_alarm(write.alarm, at, partial(write.tell, ErrorCode.REQUEST_TIMED_OUT))
+        self.set_alarm(write.alarm, at, partial(write.complete, ErrorCode.REQUEST_TIMED_OUT))
 
     def uncommitted(self, partition: int) -> list[R]:
-        """Records that are written, or about to be, and not known to be committed; in log order."""
+        """Records that are pending or written, and not known to be committed; in log order."""
         writes = self._writes.get(partition)
         return [] if writes is None else [r for write in writes.all() for r in write.records]
 
     def appended(self, token: int, error: ErrorCode, now: Micros) -> None:
-        """The outcome of a batch; a token of a partition given up meanwhile is ignored."""
+        """Outcome of a batch; a token of an unloaded partition is ignored."""
         partition = self._partition_of.get(token)
         if partition is None:
             return
@@ -264,17 +264,17 @@ class CoordinatorContext(Generic[R]):
         if error is ErrorCode.REQUEST_TIMED_OUT and self.config.follows_watermark:
             for write in batch:
                 if not write.alarm:
-                    write.tell(error, now)
+                    write.complete(error, now)
             return
         del writes.appended[token], self._partition_of[token]
         if error is ErrorCode.NONE:
             for write in batch:
                 for record in write.records:
                     self._apply(record)
-        self._tell(batch, error, now)
+        self._complete(batch, error, now)
 
     def give_up(self, partition: int, now: Micros) -> None:
-        """The partition is led elsewhere: all writes that wait fail, NOT_LEADER_OR_FOLLOWER."""
+        """The partition has another leader: all pending writes fail, NOT_LEADER_OR_FOLLOWER."""
         writes = self._writes.pop(partition, None)
         if writes is None:
             return
@@ -282,13 +282,13 @@ class CoordinatorContext(Generic[R]):
         for token in writes.appended:
             del self._partition_of[token]
         waiting = [*writes.gathering, *(w for batch in writes.appended.values() for w in batch)]
-        self._tell(waiting, ErrorCode.NOT_LEADER_OR_FOLLOWER, now)
+        self._complete(waiting, ErrorCode.NOT_LEADER_OR_FOLLOWER, now)
 
-    def _tell(self, batch: list[_Write[R]], error: ErrorCode, now: Micros) -> None:
+    def _complete(self, batch: list[_Write[R]], error: ErrorCode, now: Micros) -> None:
         for write in batch:
             if write.alarm:
                 self.cancel_alarm(write.alarm)
-            write.tell(error, now)
+            write.complete(error, now)
 
     def _append(
         self, partition: int, transaction: InTransaction | None = None, guard: int = NO_GUARD

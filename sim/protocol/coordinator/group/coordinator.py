@@ -1,8 +1,8 @@
-"""The group coordinator of one broker: its groups of every kind, and committed offsets.
+"""The group coordinator of one broker: groups of every kind, and committed offsets.
 
 A broker coordinates the groups whose partition of ``__consumer_offsets`` it leads. Its decisions
-are written there and answered when committed: the next leader of the partition finds the same
-groups, generations and offsets. Left out: streams groups, changes of a group's protocol.
+are written there and answered when committed: the partition's next leader loads the same groups,
+generations and offsets. Left out: streams groups, changes of a group's protocol.
 
 Source: ``GroupCoordinatorService``, ``GroupMetadataManager``, ``OffsetMetadataManager``.
 """
@@ -72,10 +72,10 @@ from sim.units import Micros, timestamp_ms
 
 
 class GroupCoordinator:
-    """All groups that one broker coordinates.
+    """Groups of one broker.
 
-    ``incarnation`` is the broker process's: it keeps the member ids it gives out from meeting those
-    of an earlier life. ``image`` is the broker's metadata.
+    ``incarnation`` is the broker process's: it keeps the member ids from colliding with those of an
+    earlier one. ``image`` is the broker's metadata.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class GroupCoordinator:
         self._homes = CoordinatorPartitions()
 
     def handle(self, event: GroupEvent, now: Micros) -> list[GroupEffect]:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         match event:
             case RequestReceived():
                 self._request(event, now)
@@ -126,19 +126,19 @@ class GroupCoordinator:
     # -- views ------------------------------------------------------------------------------------
 
     def group(self, name: str) -> Group | None:
-        """The group as it stands; ``None`` if it is not known here. Not to be changed."""
+        """The group; ``None`` if it is not loaded here. Not to be changed."""
         return self._groups.get(name)
 
     def consumer_group(self, name: str) -> ConsumerGroup | None:
-        """The group of the consumer protocol; ``None`` if it is not known here."""
+        """The consumer-protocol group; ``None`` if it is not loaded here."""
         return self._consumer_groups.get(name)
 
     def share_group(self, name: str) -> ConsumerGroup | None:
-        """The share group; ``None`` if it is not known here."""
+        """The share group; ``None`` if it is not loaded here."""
         return self._share_groups.get(name)
 
     def committed(self, name: str, partition: TopicPartition) -> Offset:
-        """The group's committed offset; -1 if there is none, or the group is not known here."""
+        """The group's committed offset; -1 without one, or if the group is not loaded here."""
         group = self._groups.get(name)
         return group.offsets.get(partition, (-1, -1))[0] if group is not None else -1
 
@@ -153,7 +153,7 @@ class GroupCoordinator:
         assert isinstance(request, GROUP_REQUESTS), f"not for a group coordinator: {request}"
         error = self._refusal(request)
         if error is not ErrorCode.NONE:
-            # A member is not to worry while its coordinator reads: its heartbeat is well.
+            # Heartbeats succeed while the coordinator loads.
             loads = error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             if loads and isinstance(request, HeartbeatRequest):
                 error = ErrorCode.NONE
@@ -218,10 +218,10 @@ class GroupCoordinator:
                 assert_never(request)
 
     def _create(self, name: str, now: Micros) -> Group:
-        group = self._groups[name] = self._anew(name)
+        group = self._groups[name] = self._new_group(name)
         group.empty_since_ms = timestamp_ms(now)
         self._context.note(group, "created")
-        # Written so that the next coordinator knows it; nobody waits for that.
+        # Written for the next coordinator; no response waits for it.
         record = group.record(timestamp_ms(now))
         self._context.write(group.partition, (record,), lambda _error, _now: None, now)
         return group
@@ -239,7 +239,7 @@ class GroupCoordinator:
             self._context.reply(token, OffsetCommitResponse(error))
             return
         if group is None:
-            group = self._groups[request.group] = self._anew(request.group)
+            group = self._groups[request.group] = self._new_group(request.group)
         member = group.members.get(request.member_id)
         if member is not None:
             self._membership.refresh_session(group, member, now)
@@ -278,10 +278,10 @@ class GroupCoordinator:
     def _commit_in_transaction(
         self, request: TxnOffsetCommitRequest, token: int, now: Micros
     ) -> None:
-        """Offsets to be the group's when the producer's transaction commits.
+        """Commits offsets that become the group's with the producer's transaction.
 
-        Whether the member may commit is looked at when its transaction is verified, and the offsets
-        are written in the same step: the group may have moved on while the verification took time.
+        The member is checked when its transaction is verified, and the offsets are written in the
+        same step: the group may have changed while the verification took time.
 
         Source: ``GroupCoordinatorService.commitTransactionalOffsets``,
         ``CoordinatorRuntime.scheduleTransactionalWriteOperation``.
@@ -311,7 +311,7 @@ class GroupCoordinator:
             return
         partition = self._partition_of(request.group)
         if request.group not in self._groups:
-            self._groups[request.group] = self._anew(request.group)
+            self._groups[request.group] = self._new_group(request.group)
         stamp = timestamp_ms(now)
         records = tuple(
             PendingOffsetRecord(
@@ -340,17 +340,17 @@ class GroupCoordinator:
         return error
 
     def _transaction_ended(self, partition: int, producer: ProducerId, committed: bool) -> None:  # noqa: FBT001 - as the event has it
-        """A marker is committed: what waited for it is the group's, or is forgotten."""
+        """A marker is committed: its pending offsets become the group's, or are dropped."""
         for record in self._pending.end(partition, producer, committed=committed):
             group = self._groups.get(record.group)
             if group is not None:
                 group.take_offset(record)
 
     def _fetch_offsets(self, request: OffsetFetchRequest, token: int, now: Micros) -> None:
-        """Committed offsets. Who wants stable ones gets none that a commit on its way may replace.
+        """Committed offsets. With ``require_stable`` none that an open commit may replace.
 
-        The coordinator of KIP-848 answers when what it has written is committed; the one before it
-        says UNSTABLE_OFFSET_COMMIT, as both do of a transaction's offsets.
+        The coordinator of KIP-848 answers when its writes are committed; the one before it returns
+        UNSTABLE_OFFSET_COMMIT, as both do for a transaction's offsets.
 
         Source: ``GroupCoordinatorService.fetchOffsets``, ``GroupMetadataManager.getOffsets``.
         """
@@ -375,7 +375,7 @@ class GroupCoordinator:
     ) -> None:
         del now
         if error is not ErrorCode.NONE:
-            # Consumers before 3.9 would not try again after the other retriable errors.
+            # Consumers before 3.9 do not retry after the other retriable errors.
             self._context.reply(token, OffsetFetchResponse(ErrorCode.NOT_COORDINATOR))
             return
         group = self._groups.get(request.group)
@@ -384,11 +384,11 @@ class GroupCoordinator:
         self._context.reply(token, OffsetFetchResponse(ErrorCode.NONE, offsets))
 
     def _apply(self, record: GroupRecord) -> None:
-        """A record is committed. A group's own record says nothing new to the one who wrote it."""
+        """Applies a committed record. A group's own record changes nothing at its writer."""
         if isinstance(record, OffsetCommitRecord):
             group = self._groups.get(record.group)
-            if group is None:  # it was forgotten while this was on its way
-                group = self._groups[record.group] = self._anew(record.group)
+            if group is None:  # it was removed meanwhile
+                group = self._groups[record.group] = self._new_group(record.group)
             group.take_offset(record)
             self._pending.committed_outside(group.partition, record)
         elif isinstance(record, PendingOffsetRecord):
@@ -399,13 +399,13 @@ class GroupCoordinator:
         elif isinstance(record, CONSUMER_GROUP_RECORDS):
             self._modern(record).apply(record)
 
-    def _anew(self, name: str) -> Group:
+    def _new_group(self, name: str) -> Group:
         return Group(name, self._partition_of(name))
 
     # -- partitions of the offsets topic -----------------------------------------------------------
 
     def _elected(self, event: PartitionElected, now: Micros) -> None:
-        """Serve what was read. Of a damaged partition the classic coordinator takes nothing.
+        """Serves a loaded partition. The classic coordinator serves nothing of a damaged one.
 
         Source: ``CoordinatorRuntime.CoordinatorContext.load``,
         ``GroupMetadataManager.loadGroupsAndOffsets``.
@@ -421,7 +421,7 @@ class GroupCoordinator:
             self._replay(record, partition)
         for group in self._groups.values():
             if group.partition != partition or self._consumer_groups.get(group.name):
-                continue  # what keeps the offsets of a consumer group is no group of its own
+                continue  # only offsets of a consumer group: no classic group
             self._context.note(group, "loaded")
             for member in group.members.values():
                 self._membership.refresh_session(group, member, now)

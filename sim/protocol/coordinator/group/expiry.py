@@ -1,8 +1,8 @@
-"""Which committed offsets of a group are old enough to be forgotten, and it with them (KIP-211).
+"""Expiration of committed offsets, and of groups without any (KIP-211).
 
-The clock of a group that had members starts when it becomes empty; while it is stable, offsets of
-topics that no member wants any more go by their commits, and so do those of consumers that only
-keep their offsets here. Until 2.1 every offset went by its commit, whoever was alive.
+The retention of a group that had members starts when it becomes empty; while it is stable, offsets
+of topics without subscribers expire by their commit time, and so do those of consumers that only
+store offsets here. Until 2.1 every offset expired by its commit time.
 
 Source: ``OffsetMetadataManager.cleanupExpiredOffsets``, ``ClassicGroup.offsetExpirationCondition``;
 KAFKA-4682.
@@ -27,28 +27,28 @@ def expired(
     *,
     per_offset: bool,
 ) -> tuple[OffsetTombstone | GroupTombstone, ...]:
-    """What is to be written: the offsets that have expired, and the group if it goes with them.
+    """Tombstones of expired offsets, and of the group if none are left.
 
     Args:
-        group: As it stands.
-        is_pending: Whether a transaction holds an offset for the partition.
+        group: The group.
+        is_pending: True if a transaction has a pending offset of the partition.
         retention_us: ``offsets.retention.minutes``.
         now_ms: Milliseconds since 1970.
-        per_offset: Every offset by its own commit, as until 2.1.
+        per_offset: True if offsets expire by their commit time, as until 2.1.
     """
-    wanted = {topic for m in group.members.values() for topic in m.subscription.topics}
-    gone = [
+    subscribed = {topic for m in group.members.values() for topic in m.subscription.topics}
+    stale = [
         partition
         for partition, committed_ms in sorted(group.committed_ms.items())
-        if (per_offset or partition.topic not in wanted)
+        if (per_offset or partition.topic not in subscribed)
         and _is_old(group, committed_ms, retention_us, now_ms, per_offset=per_offset)
         and not is_pending(partition)
     ]
     records: list[OffsetTombstone | GroupTombstone] = [
-        OffsetTombstone(group.name, partition) for partition in gone
+        OffsetTombstone(group.name, partition) for partition in stale
     ]
     unused = group.state is GroupState.EMPTY and not group.pending
-    if unused and len(gone) == len(group.committed_ms):
+    if unused and len(stale) == len(group.committed_ms):
         records.append(GroupTombstone(group.name))
     return tuple(records)
 
@@ -67,13 +67,13 @@ def _is_old(
 
 
 class GroupExpiry:
-    """One coordinator's looks at its groups, one partition after the other.
+    """Periodic expiration in one coordinator's groups, one partition after the other.
 
     Args:
-        context: Where alarms and tombstones go.
-        groups: All groups of the coordinator by name; forgotten ones are taken out.
+        context: Receives alarms and tombstones.
+        groups: All groups of the coordinator by name; expired ones are removed.
         pending: Offsets that wait for a marker.
-        is_modern: Whether a group has members of the consumer protocol: those are left alone.
+        is_modern: True for a consumer-protocol group, which is skipped.
     """
 
     def __init__(
@@ -89,16 +89,16 @@ class GroupExpiry:
         self._is_modern = is_modern
 
     def watch(self, partition: int, now: Micros) -> None:
-        """Look at the partition's groups after ``offsets.retention.check.interval.ms``."""
+        """Checks the partition's groups after ``offsets.retention.check.interval.ms``."""
         at = now + self._context.config.expiry_interval_us
         self._context.set_alarm(f"expiry/{partition}", at, partial(self._look, partition))
 
     def forget(self, partition: int) -> None:
-        """The partition is led elsewhere."""
+        """The partition has another leader."""
         self._context.cancel_alarm(f"expiry/{partition}")
 
     def apply(self, record: OffsetTombstone | GroupTombstone) -> None:
-        """A tombstone is committed; a group that somebody has joined meanwhile stays."""
+        """Applies a committed tombstone; a group with new members stays."""
         group = self._groups.get(record.group)
         if group is None:
             return
@@ -109,7 +109,7 @@ class GroupExpiry:
             del self._groups[record.group]
 
     def _look(self, partition: int, now: Micros) -> None:
-        """Write what is to be forgotten of a partition's groups."""
+        """Writes the tombstones of a partition's groups."""
         config = self._context.config
         for group in self._groups.values():
             if group.partition != partition or self._is_modern(group.name):

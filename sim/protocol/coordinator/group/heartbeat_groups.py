@@ -1,8 +1,8 @@
-"""Groups whose members send nothing but heartbeats, at the coordinator: epochs, targets, the log.
+"""Consumer-protocol and share groups at the coordinator: epochs, target assignments, the log.
 
-What follows from a heartbeat is written, changes memory at once and is answered when it is
-committed; a write that fails takes its change back. Consumer groups (KIP-848) and share groups
-(KIP-932) differ in what a heartbeat says, in the assignor, and in how a member comes to its target.
+The changes of a heartbeat are written, change memory at once and are answered when committed; a
+failed write is rolled back. Consumer groups (KIP-848) and share groups (KIP-932) differ in the
+heartbeat's fields, in the assignor, and in a member's reconciliation.
 
 Source: ``org.apache.kafka.coordinator.group.modern.ModernGroup``,
 ``GroupMetadataManager.{consumerGroupHeartbeat,shareGroupHeartbeat}``,
@@ -24,7 +24,7 @@ from sim.protocol.coordinator.group.consumer_group_records import (
     ConsumerGroupEpochRecord,
     ConsumerGroupRecord,
     CurrentMemberAssignmentRecord,
-    MemberGoneRecord,
+    MemberTombstone,
     TargetAssignmentEpochRecord,
     TargetAssignmentMemberRecord,
     member_keys,
@@ -54,17 +54,17 @@ Heartbeat = TypeVar("Heartbeat", bound=ConsumerGroupHeartbeatRequest | ShareGrou
 
 @dataclass(slots=True)
 class Written:
-    """Records of one change, and who waits for them."""
+    """Records of one change, and its pending response."""
 
     records: tuple[ConsumerGroupRecord, ...]
     outcomes: list[Outcome] = field(default_factory=list)
     is_doubtful: bool = False
-    """It stands in the log, and it took too long to be committed."""
+    """True if it is in the log, and its commit timed out."""
 
 
 @dataclass(slots=True)
 class Coordinated:
-    """A group with what is written of it, and what is committed."""
+    """A group with its written state and its committed state."""
 
     live: ConsumerGroup
     committed: ConsumerGroup
@@ -74,11 +74,11 @@ class Coordinated:
 class ModernGroups(Generic[Heartbeat]):
     """The groups of one kind that one broker coordinates.
 
-    ``image`` is the broker's metadata: which topics there are, under which ids.
+    ``image`` is the broker's metadata: existing topics and their ids.
     """
 
     share = False
-    """Whether they are share groups."""
+    """True if they are share groups."""
 
     def __init__(
         self, context: CoordinatorContext[GroupRecord], image: Callable[[], MetadataImage]
@@ -90,12 +90,12 @@ class ModernGroups(Generic[Heartbeat]):
     # -- views ------------------------------------------------------------------------------------
 
     def get(self, name: str) -> ConsumerGroup | None:
-        """The group as it stands; ``None`` if it is not known here. Not to be changed."""
+        """The group; ``None`` if it is not loaded here. Not to be changed."""
         group = self._groups.get(name)
         return group.live if group is not None else None
 
     def _group(self, name: str, partition: int) -> Coordinated:
-        """The group, made if there is none."""
+        """The group, created if there is none."""
         group = self._groups.get(name)
         if group is None:
             fresh = ConsumerGroup(name, partition, self.share)
@@ -108,7 +108,7 @@ class ModernGroups(Generic[Heartbeat]):
         config = self._context.config
         return config.share if self.share else config.consumer
 
-    # -- what the kinds differ in -----------------------------------------------------------------
+    # -- hooks of the kinds ------------------------------------------------------------------------
 
     def _shares(
         self,
@@ -116,7 +116,7 @@ class ModernGroups(Generic[Heartbeat]):
         subscriptions: Mapping[str, tuple[str, ...]],
         topics: Mapping[str, TopicDescription],
     ) -> Assignments:
-        """What the assignor gives to everybody."""
+        """Assignment by the assignor."""
         raise NotImplementedError
 
     def _reconciled(
@@ -135,11 +135,11 @@ class ModernGroups(Generic[Heartbeat]):
         return member
 
     def _repeats(self, member: ConsumerGroupMember, request: Heartbeat) -> bool:  # noqa: ARG002
-        """Whether a heartbeat with the former epoch comes from a member that lost an answer."""
+        """True if a heartbeat with the former epoch is from a member that lost a response."""
         return True
 
     def _is_full(self, request: Heartbeat) -> bool:
-        """Whether a heartbeat says all that there is to say, and so is answered with everything."""
+        """True if a heartbeat has all fields, and so is answered with the whole assignment."""
         return request.topics is not None
 
     def _await_revocation(
@@ -239,7 +239,7 @@ class ModernGroups(Generic[Heartbeat]):
     def _target(
         self, group: ConsumerGroup, member: ConsumerGroupMember
     ) -> tuple[TopicPartition, ...]:
-        """What it is to have, of topics that it subscribes to."""
+        """Target assignment of the member, of topics that it subscribes to."""
         names, target = self._image().topic_names, group.target.get(member.member_id, ())
         return tuple(p for p in target if names.get(p.topic) in member.topics)
 
@@ -248,7 +248,7 @@ class ModernGroups(Generic[Heartbeat]):
     def _count_epoch(
         self, group: Coordinated, records: list[ConsumerGroupRecord], *, changed: bool
     ) -> None:
-        """A new group epoch, if subscriptions or topics are other than they were."""
+        """Bumps the group epoch if subscriptions or topics have changed."""
         live = group.live
         fingerprint = self._metadata_hash(live)
         if changed or live.epoch == 0 or fingerprint != live.metadata_hash:
@@ -257,7 +257,7 @@ class ModernGroups(Generic[Heartbeat]):
             self._change(group, records, record)
 
     def _assign(self, group: Coordinated, records: list[ConsumerGroupRecord]) -> None:
-        """A new target assignment, if the group's epoch is ahead of it."""
+        """Computes a target assignment if the group's epoch is ahead of it."""
         live = group.live
         if live.epoch <= live.assignment_epoch:
             return
@@ -279,19 +279,19 @@ class ModernGroups(Generic[Heartbeat]):
         self._change(group, records, TargetAssignmentEpochRecord(live.name, live.epoch, self.share))
 
     def _metadata_hash(self, group: ConsumerGroup) -> int:
-        """Over the topics that members subscribe to; Kafka's is another function of the same.
+        """Hash of the subscribed topics; Kafka's is another function of the same.
 
         Source: ``Utils.computeGroupHash``.
         """
         image = self._image()
-        wanted = {topic for member in group.members.values() for topic in member.topics}
-        known = [topic for topic in sorted(wanted) if topic in image.topic_ids]
+        subscribed = {topic for member in group.members.values() for topic in member.topics}
+        known = [topic for topic in sorted(subscribed) if topic in image.topic_ids]
         if not known:
             return 0
         said = ";".join(f"{t} {image.topic_ids[t]} {image.partition_counts[t]}" for t in known)
         return int.from_bytes(hashlib.sha256(said.encode()).digest()[:8], "big", signed=True)
 
-    # -- who goes ---------------------------------------------------------------------------------
+    # -- removal -----------------------------------------------------------------------------------
 
     def _remove(
         self,
@@ -301,13 +301,13 @@ class ModernGroups(Generic[Heartbeat]):
         token: int | None,
         now: Micros,
     ) -> None:
-        """A member goes, its partitions are free, and the others get a new epoch.
+        """Removes a member, which frees its partitions and bumps the group epoch.
 
         Source: ``GroupMetadataManager.consumerGroupFenceMember``.
         """
         name, records = group.live.name, list[ConsumerGroupRecord]()
         for key_type in member_keys(share=self.share):
-            self._change(group, records, MemberGoneRecord(name, member_id, key_type))
+            self._change(group, records, MemberTombstone(name, member_id, key_type))
         epoch, fingerprint = group.live.epoch + 1, self._metadata_hash(group.live)
         self._change(group, records, ConsumerGroupEpochRecord(name, epoch, fingerprint, self.share))
         self._forget_alarms(name, member_id)
@@ -349,7 +349,7 @@ class ModernGroups(Generic[Heartbeat]):
         token: int | None,
         now: Micros,
     ) -> None:
-        """Write, and answer when that and all before it is committed."""
+        """Writes, and answers when that and all before it is committed."""
 
         def answer(error: ErrorCode, _now: Micros) -> None:
             if error is ErrorCode.NONE or response is None:
@@ -370,7 +370,7 @@ class ModernGroups(Generic[Heartbeat]):
             self._context.write(group.live.partition, written.records, outcome, now)
 
     def _outcome(self, group: Coordinated, written: Written, error: ErrorCode, now: Micros) -> None:
-        if error is ErrorCode.REQUEST_TIMED_OUT:  # it stands in the log
+        if error is ErrorCode.REQUEST_TIMED_OUT:  # it is in the log
             written.is_doubtful = True
         elif error is not ErrorCode.NONE and self._groups.get(group.live.name) is group:
             self._take_back(group, written, now)
@@ -379,7 +379,7 @@ class ModernGroups(Generic[Heartbeat]):
             outcome(error, now)
 
     def _take_back(self, group: Coordinated, written: Written, now: Micros) -> None:
-        """The log does not have it: be what the rest of the records say."""
+        """The write failed: restores the state of the remaining records."""
         group.unsettled = deque(one for one in group.unsettled if one is not written)
         former = group.live.members
         group.live = group.committed.copy()
@@ -392,7 +392,7 @@ class ModernGroups(Generic[Heartbeat]):
         self._watch(group, now)
 
     def apply(self, record: ConsumerGroupRecord) -> None:
-        """A record is committed, in the order of the log."""
+        """Applies a committed record, in the order of the log."""
         group = self._groups.get(record.group)
         assert group is not None, f"a record of {record.group}, which is not coordinated here"
         group.committed.replay(record)
@@ -402,7 +402,7 @@ class ModernGroups(Generic[Heartbeat]):
             group.unsettled.popleft()
         if isinstance(record, CurrentMemberAssignmentRecord):
             self._note_member(group.committed, record.member_id)
-        elif isinstance(record, MemberGoneRecord):
+        elif isinstance(record, MemberTombstone):
             if record.is_last:
                 self._note_member(group.committed, record.member_id)
         elif isinstance(record, ConsumerGroupEpochRecord):
@@ -411,7 +411,7 @@ class ModernGroups(Generic[Heartbeat]):
             self._note(group, "assignment committed")
 
     def replay(self, record: ConsumerGroupRecord, partition: int) -> None:
-        """A record is read, of a partition that is being loaded."""
+        """Applies a record of a partition that is being loaded."""
         group = self._groups.get(record.group)
         if group is None:
             fresh = ConsumerGroup(record.group, partition, self.share)
@@ -419,7 +419,7 @@ class ModernGroups(Generic[Heartbeat]):
         group.live.replay(record)
 
     def loaded(self, partition: int, now: Micros) -> None:
-        """All records of the partition have been read: sessions begin anew.
+        """All records of the partition have been loaded: sessions begin again.
 
         Source: ``GroupMetadataManager.onLoaded``.
         """
@@ -437,7 +437,7 @@ class ModernGroups(Generic[Heartbeat]):
             self._await_revocation(group, member, now)
 
     def resigned(self, partition: int) -> None:
-        """The partition is led elsewhere: its groups are not ours any more."""
+        """The partition has another leader: drops its groups."""
         for group in [g for g in self._groups.values() if g.live.partition == partition]:
             del self._groups[group.live.name]
             for member_id in group.live.members:
@@ -445,7 +445,7 @@ class ModernGroups(Generic[Heartbeat]):
             live = group.live
             self._context.note_group(live.name, "Dead", live.epoch, 0, "coordinated elsewhere")
 
-    # -- names and facts --------------------------------------------------------------------------
+    # -- names and rows ----------------------------------------------------------------------------
 
     def _by_id(self, places: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...]:
         ids = self._image().topic_ids
@@ -463,7 +463,7 @@ class ModernGroups(Generic[Heartbeat]):
 
     def _note_member(self, group: ConsumerGroup, member_id: str) -> None:
         member = group.members.get(member_id)
-        gone = member is None
+        has_left = member is None
         shown = ConsumerGroupMember(member_id) if member is None else member
         self._context.emit(
             GroupMembers.row(
@@ -471,8 +471,8 @@ class ModernGroups(Generic[Heartbeat]):
                 group.name,
                 member_id=member_id,
                 consumer=shown.client_id,
-                member_epoch=LEAVE_EPOCH if gone else shown.epoch,
-                state="GONE" if gone else shown.state.name,
+                member_epoch=LEAVE_EPOCH if has_left else shown.epoch,
+                state="GONE" if has_left else shown.state.name,
                 assigned=_text(self._by_name(shown.assigned)),
                 pending_revocation=_text(self._by_name(shown.pending_revocation)),
             )

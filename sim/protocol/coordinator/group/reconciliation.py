@@ -1,8 +1,8 @@
-"""One step of a member from what it has towards what it is to have (KIP-848).
+"""One reconciliation step of a member towards its target assignment (KIP-848).
 
-A partition goes to a member only when nobody has it: a member that is to give some up keeps its
-epoch until it says that it has, and one that is to get some waits until they are free. There is no
-barrier that all members have to reach.
+A partition is assigned only when no member owns it: a member with partitions to revoke keeps its
+epoch until it has acknowledged that, and one with partitions to get waits until they are free.
+There is no barrier that all members have to reach.
 
 Source: ``CurrentAssignmentBuilder`` of the group coordinator (4.3); subscriptions that change while
 a member is in the group are left out.
@@ -23,25 +23,25 @@ def reconcile(
     owners: Mapping[TopicPartition, str],
     owned: tuple[TopicPartition, ...] | None,
 ) -> ConsumerGroupMember:
-    """The member as it is after a heartbeat; the same if it cannot go on.
+    """The member after a heartbeat; the same if it cannot advance.
 
     Args:
-        member: As it stands.
+        member: The member.
         target_epoch: Of the target assignment.
-        target: What the member is to have, of topics that it subscribes to.
-        owners: Who has each partition or still has to give it up.
-        owned: What the member says it reads; ``None`` if it does not say.
+        target: Its target assignment, of subscribed topics.
+        owners: Owner of each partition, also while it is pending revocation.
+        owned: Partitions in the heartbeat; ``None`` if absent.
     """
     if member.state is MemberState.STABLE and member.epoch == target_epoch:
         return member
     unrevoked = member.state is MemberState.UNREVOKED_PARTITIONS
     if unrevoked and _still_owns(owned, member.pending_revocation):
         return member
-    wanted = frozenset(target)
-    keeps = tuple(p for p in member.assigned if p in wanted)
-    revokes = tuple(p for p in member.assigned if p not in wanted)
+    targets = frozenset(target)
+    keeps = tuple(p for p in member.assigned if p in targets)
+    revokes = tuple(p for p in member.assigned if p not in targets)
     missing = [p for p in target if p not in keeps]
-    # What it was to give up is its own, should the target have changed its mind.
+    # Partitions pending revocation are its own again if the target has changed back.
     adds = [p for p in missing if p not in owners or p in member.pending_revocation]
     if revokes and _still_owns(owned, revokes):
         return replace(

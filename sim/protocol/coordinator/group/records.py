@@ -1,8 +1,8 @@
-"""What a group coordinator writes to ``__consumer_offsets``, and says to its broker about it.
+"""Records of ``__consumer_offsets``, and events and effects of a group coordinator.
 
-Plain facts; their bytes are the business of the node. Those of the consumer protocol (KIP-848) are
-in :mod:`sim.protocol.coordinator.group.consumer_group_records`. Left out: the records of share and
-streams groups, and offset metadata strings (always empty).
+Plain values; ``sim.records.consumer_offsets`` encodes them. Those of the consumer protocol
+(KIP-848) are in :mod:`sim.protocol.coordinator.group.consumer_group_records`. Left out: the records
+of share and streams groups, and offset metadata strings (always empty).
 
 Source: ``OffsetCommitValue.json``, ``GroupMetadataValue.json`` of the group coordinator.
 """
@@ -44,7 +44,7 @@ class MemberRecord:
     member_id: str
     client_id: str
     client_host: str
-    """As a broker prints it: ``/shop-1``."""
+    """In a broker's printed form: ``/shop-1``."""
     rebalance_timeout_us: Micros
     session_timeout_us: Micros
     subscription: Subscription
@@ -65,7 +65,7 @@ class GroupMetadataRecord:
 
 @dataclass(frozen=True, slots=True)
 class OffsetTombstone:
-    """The group's offset of the partition is forgotten."""
+    """Removes the group's offset of the partition."""
 
     group: str
     partition: TopicPartition
@@ -73,21 +73,21 @@ class OffsetTombstone:
 
 @dataclass(frozen=True, slots=True)
 class GroupTombstone:
-    """The group is forgotten."""
+    """Removes the group."""
 
     group: str
 
 
 @dataclass(frozen=True, slots=True)
 class PendingOffsetRecord:
-    """An offset that is the group's when the producer's transaction commits (KIP-447)."""
+    """An offset that becomes the group's when the producer's transaction commits (KIP-447)."""
 
     producer_id: ProducerId
     commit: OffsetCommitRecord
 
     @property
     def group(self) -> str:
-        """Whose offset it is."""
+        """The offset's group."""
         return self.commit.group
 
 
@@ -108,7 +108,7 @@ GroupRecord = (
     | GroupTombstone
     | ConsumerGroupRecord
 )
-"""A record of ``__consumer_offsets``; markers are written by the partition's leader itself."""
+"""A record of ``__consumer_offsets``; markers are written by the partition's leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +134,8 @@ GroupEvent = (
     | TransactionVerified
     | TransactionEnded
 )
-"""What can happen to a group coordinator."""
+"""Events of a group coordinator."""
 
 
 GroupEffect = Effect | AppendRecords | VerifyTransaction
-"""What a group coordinator may ask of its broker."""
+"""Effects of a group coordinator."""

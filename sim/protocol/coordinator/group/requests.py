@@ -1,4 +1,4 @@
-"""What a group coordinator answers, and how it says no."""
+"""Requests of a group coordinator, and their refusals."""
 
 from typing import assert_never
 
@@ -39,7 +39,7 @@ GroupRequest = (
     | ConsumerGroupHeartbeatRequest
     | ShareGroupHeartbeatRequest
 )
-"""What a coordinator answers itself; FindCoordinator is answered from the metadata."""
+"""Requests that a coordinator answers; FindCoordinator is answered from the metadata."""
 
 GROUP_REQUESTS = (
     JoinGroupRequest,
@@ -52,11 +52,11 @@ GROUP_REQUESTS = (
     ConsumerGroupHeartbeatRequest,
     ShareGroupHeartbeatRequest,
 )
-"""The same, for a broker that sorts its requests."""
+"""The same types, for a broker's routes."""
 
 
 def refusal(request: GroupRequest, error: ErrorCode) -> Response:
-    """The answer to a request that says only an error."""
+    """Response of that type with only an error."""
     match request:
         case JoinGroupRequest():
             return JoinGroupResponse(error, request.member_id)

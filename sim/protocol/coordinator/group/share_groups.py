@@ -1,8 +1,8 @@
 """Share groups at the coordinator: heartbeats, epochs, assignments (KIP-932).
 
-Members come and go as in the consumer protocol, but partitions are nobody's own: a member has its
-target at once, and nobody waits for anybody. Left out: the states of share partitions that the
-coordinator has initialized (record type 15), and limits that a group sets for itself.
+Members join and leave as in the consumer protocol, but partitions have no owners: a member gets its
+target at once, and none waits for another. Left out: the states of share partitions that the
+coordinator has initialized (record type 15), and group-level limits.
 
 Source: ``GroupMetadataManager.shareGroupHeartbeat``, ``ShareGroupAssignmentBuilder``.
 """
@@ -21,7 +21,7 @@ from sim.protocol.messages.share import (
 
 
 class ShareGroups(ModernGroups[ShareGroupHeartbeatRequest]):
-    """The share groups that one broker coordinates."""
+    """Share groups of one broker."""
 
     share = True
 
@@ -33,7 +33,7 @@ class ShareGroups(ModernGroups[ShareGroupHeartbeatRequest]):
         *,
         changed: bool,
     ) -> ConsumerGroupMember:
-        """The member with what the target assignment gives it."""
+        """The member with its target assignment."""
         if not changed and member.epoch == group.assignment_epoch:
             return member
         return replace(

@@ -1,9 +1,9 @@
-"""Which members of a share group fetch from which partitions: several may share one (KIP-932).
+"""The share groups' assignor: several members may share a partition (KIP-932).
 
-Every partition goes to as many members as are needed to give everybody something, as evenly as
-that goes, and members keep what they have where they can. Each topic is dealt by itself unless all
-members want the same topics. Simplified: of several things that could be taken away, the first in
-order goes, where Kafka's goes by the order of its hash sets.
+Every partition is assigned to as many members as needed for every member to have one, as evenly as
+possible, and members keep partitions if possible. Each topic is assigned separately unless all
+members have equal subscriptions. Simplified: of several removable partitions the first in order is
+removed, where Kafka's follows the order of its hash sets.
 
 Source: ``SimpleAssignor``, ``SimpleHomogeneousAssignmentBuilder``,
 ``SimpleHeterogeneousAssignmentBuilder`` of the group coordinator (4.1).
@@ -18,17 +18,19 @@ from sim.protocol.java.hash_order import string_order
 
 
 def simple_assignor(subscriptions: Subscriptions, current: Current, topics: Topics) -> Assignments:
-    """From members' topics and what they have now to everyone's partitions, sorted."""
+    """Assigns from members' topics and their present partitions; sorted."""
     members = string_order(subscriptions)
-    wanted = {
+    subscribed_topics = {
         member: sorted({topic for topic in subscriptions[member] if topic in topics})
         for member in members
     }
     shares: dict[str, list[TopicPartition]] = {member: [] for member in members}
-    groups = list(dict.fromkeys(topic for member in members for topic in wanted[member]))
-    alike = all(wanted[member] == wanted[members[0]] for member in members)
+    groups = list(dict.fromkeys(topic for member in members for topic in subscribed_topics[member]))
+    alike = all(subscribed_topics[member] == subscribed_topics[members[0]] for member in members)
     for dealt in [groups] if alike else [[topic] for topic in groups]:
-        interested = [member for member in members if dealt[0] in wanted[member]] if dealt else []
+        interested = (
+            [member for member in members if dealt[0] in subscribed_topics[member]] if dealt else []
+        )
         targets = [
             TopicPartition(topic, number)
             for topic in dealt
@@ -46,7 +48,7 @@ def _balanced(
         return {}
     sharing = -(-len(members) // len(targets))
     total = sharing * len(targets)
-    # The products of a ceiling, as Kafka counts them: they sum up to all there is to give.
+    # Differences of ceilings, as in Kafka: their sum is the number of assignments.
     marks = [-(-total * place // len(members)) for place in range(len(members) + 1)]
     desired = {member: marks[at + 1] - marks[at] for at, member in enumerate(members)}
     known = dict.fromkeys(targets)

@@ -1,7 +1,7 @@
-"""Offsets that were committed with a transaction and wait for its marker (KIP-447).
+"""Pending transactional offsets (KIP-447).
 
-They stand in the log of the group's partition under the producer's id; a COMMIT marker makes them
-the group's offsets, unless the group has committed others since, and an ABORT marker forgets them.
+They are in the log of the group's partition under the producer's id; a COMMIT marker makes them the
+group's offsets, unless the group has committed others since, and an ABORT marker drops them.
 
 Source: ``OffsetMetadataManager``'s pending transactional offsets.
 """
@@ -19,17 +19,17 @@ from sim.protocol.messages.transaction import TxnOffsetCommitRequest
 class _Pending:
     record: OffsetCommitRecord
     superseded: bool = False
-    """The group has committed another offset since."""
+    """True if the group has committed another offset since."""
 
 
 class PendingOffsets:
-    """Waiting offsets, by partition of the offsets topic and producer."""
+    """Pending offsets, by partition of the offsets topic and producer."""
 
     def __init__(self) -> None:
         self._by_partition: dict[int, dict[ProducerId, list[_Pending]]] = {}
 
     def add(self, partition: int, producer: ProducerId, record: OffsetCommitRecord) -> None:
-        """An offset of a transaction is in the log."""
+        """Adds an offset of a transaction in the log."""
         by_producer = self._by_partition.setdefault(partition, {})
         by_producer.setdefault(producer, []).append(_Pending(record))
 
@@ -44,14 +44,14 @@ class PendingOffsets:
     def end(
         self, partition: int, producer: ProducerId, *, committed: bool
     ) -> tuple[OffsetCommitRecord, ...]:
-        """A marker is committed: the offsets that are the group's from now on, in log order."""
+        """A marker is committed: returns the offsets that become the group's, in log order."""
         waiting = self._by_partition.get(partition, {}).pop(producer, [])
         if not committed:
             return ()
         return tuple(item.record for item in waiting if not item.superseded)
 
     def is_pending(self, partition: int, group: str, places: tuple[TopicPartition, ...]) -> bool:
-        """Whether any of the group's offsets for the places waits for a marker."""
+        """True if any of the group's offsets for the places is pending."""
         return any(
             item.record.group == group and item.record.partition in places
             for waiting in self._by_partition.get(partition, {}).values()
@@ -59,20 +59,20 @@ class PendingOffsets:
         )
 
     def forget(self, partition: int) -> None:
-        """The partition is led elsewhere."""
+        """The partition has another leader."""
         self._by_partition.pop(partition, None)
 
 
 def holds_offset(
     group: str, places: tuple[TopicPartition, ...], record: object, *, in_transaction: bool
 ) -> bool:
-    """Whether a record has an offset of the group for one of the places.
+    """True if a record has an offset of the group for one of the places.
 
     Args:
         group: Its name.
         places: Partitions.
         record: One of the offsets topic.
-        in_transaction: Whether to look at transactions' offsets only.
+        in_transaction: True for transactions' offsets only.
     """
     if isinstance(record, PendingOffsetRecord):
         record = record.commit
@@ -86,7 +86,7 @@ def holds_offset(
 
 
 def transactional_error(group: Group | None, request: TxnOffsetCommitRequest) -> ErrorCode:
-    """Kafka's checks in Kafka's order; a producer that says nothing of a member is let in.
+    """Kafka's checks in Kafka's order; a producer without a member is admitted.
 
     Source: ``OffsetMetadataManager.validateTransactionalOffsetCommit``, ``ClassicGroup``.
     """

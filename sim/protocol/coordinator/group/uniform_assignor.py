@@ -1,7 +1,8 @@
 """The uniform assignor for members that subscribe to different topics.
 
-What members have and still subscribe to is kept, the rest goes to the least loaded subscriber of
-its topic, and then partitions move, topic by topic, from the most to the least loaded.
+Members keep partitions of topics that they still subscribe to, others are assigned to the least
+loaded subscriber of their topic, and then partitions move, topic by topic, from the most to the
+least loaded.
 
 Source: ``UniformHeterogeneousAssignmentBuilder`` of the group coordinator (4.3).
 """
@@ -23,13 +24,13 @@ def balanced_assignment(
     topic_ids: Mapping[str, str],
     counts: Mapping[str, int],
 ) -> dict[str, list[TopicPartition]]:
-    """Everyone's partitions, in no order.
+    """Partitions of every member, in no order.
 
     Args:
         members: In the order of Kafka's table; earlier ones win ties.
         subscribed: The topics of each member, all of which exist.
-        current: What each member has been given before.
-        topic_ids: As Kafka prints them; the last tie-break between topics.
+        current: Former partitions of each member.
+        topic_ids: In Kafka's printed form; the last tie-break between topics.
         counts: Partitions of each topic.
     """
     builder = _Builder(len(members), topic_ids, counts)
@@ -69,7 +70,7 @@ class _Range:
     next_high: int = 0
 
     def begin(self, members: list[int]) -> int:
-        """Take up the members of a topic; the difference between their loads."""
+        """Begins with the members of a topic; the difference between their loads."""
         self.order = sorted(members, key=lambda index: (self.loads[index], index))
         least, most = self.loads[self.order[0]], self.loads[self.order[-1]]
         self.low_end, self.low_load, self.next_low = 0, least - 1, 0
@@ -78,7 +79,7 @@ class _Range:
         return most - least
 
     def least_loaded(self) -> int:
-        """The member that is to get a partition, which it is taken to get."""
+        """Member that gets a partition, whose load is incremented."""
         if self.next_low >= self.low_end:
             self.low_load += 1
             while (
@@ -91,7 +92,7 @@ class _Range:
         return self.order[self.next_low - 1]
 
     def most_loaded(self) -> int:
-        """The member that is to lose a partition, which it is taken to lose; -1 if none can."""
+        """Member that loses a partition, whose load is decremented; -1 if none can."""
         if self.next_high < self.high_start:
             if self.high_end <= self.high_start and self.high_start > 0:
                 # Those excluded have emptied the range: it must be able to grow.
@@ -110,13 +111,13 @@ class _Range:
         return self.order[self.next_high + 1]
 
     def exclude(self) -> None:
-        """The member named last has nothing to lose."""
+        """Excludes the member returned last: it has nothing to lose."""
         at, last = self.next_high + 1, self.high_end - 1
         self.order[at], self.order[last] = self.order[last], self.order[at]
         self.high_end -= 1
 
     def is_balanced(self) -> bool:
-        """Whether another move would not bring the ends closer."""
+        """True if another move would not bring the ends closer."""
         return self.high_load - self.low_load <= 1
 
 
@@ -133,7 +134,7 @@ class _Builder:
         self.loads = [0] * self.member_count
 
     def give(self, topic: str, number: int, index: int) -> None:
-        """Make a member the owner of a partition, in place of whoever had it."""
+        """Moves a partition to a member from its owner, if any."""
         before = self.owners[topic][number]
         if before != _NOBODY:
             self.loads[before] -= 1
@@ -141,7 +142,7 @@ class _Builder:
         self.loads[index] += 1
 
     def assign_rest(self) -> None:
-        """Partitions without an owner go to the least loaded subscriber."""
+        """Assigns partitions without an owner to the least loaded subscriber."""
         members = _Range(self.loads, [])
         free = {
             topic: [number for number, index in enumerate(owners) if index == _NOBODY]
@@ -153,7 +154,7 @@ class _Builder:
                 self.give(topic, number, members.least_loaded())
 
     def balance(self) -> None:
-        """Go round the topics until a whole round moves nothing."""
+        """Moves partitions of all topics until a whole round moves none."""
         topics = self._sorted([t for t, indices in self.subscribers.items() if len(indices) > 1])
         last_moved = _NOBODY
         for _ in range(_PASSES_MAX):

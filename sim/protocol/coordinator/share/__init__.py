@@ -1,1 +1,1 @@
-"""share."""
+"""The share coordinator (KIP-932)."""

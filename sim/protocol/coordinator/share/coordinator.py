@@ -1,11 +1,10 @@
-"""The share coordinator of one broker: it keeps the states of share partitions for their leaders.
+"""The share coordinator of one broker: persists the states of share partitions for their leaders.
 
 A broker coordinates the share partitions whose partition of ``__share_group_state`` it leads. Each
 write of a leader becomes a record there, a snapshot at first and after so many updates, and is
-answered when it is committed; a leader that takes a share partition up reads its state here, and
-by that fences the leaders before it. Left out: InitializeShareGroupState (a share partition is made
-by the first read or write, as in 4.0), deletion, and the removal of records that later snapshots
-replace.
+answered when it is committed; a new leader of a share partition reads its state here, which fences
+the leaders before it. Left out: InitializeShareGroupState (a share partition is created by the
+first read or write, as in 4.0), deletion, and the removal of records that later snapshots replace.
 
 Source: ``ShareCoordinatorService``, ``ShareCoordinatorShard``; KIP-932.
 """
@@ -48,7 +47,7 @@ from sim.protocol.metadata.image import MetadataImage
 from sim.units import MS, SECOND, Micros, timestamp_ms
 
 SHARE_COORDINATOR_REQUESTS = (ReadShareGroupStateRequest, WriteShareGroupStateRequest)
-"""What a share coordinator answers."""
+"""Requests that a share coordinator answers."""
 
 ShareCoordinatorEvent = (
     RequestReceived
@@ -58,7 +57,7 @@ ShareCoordinatorEvent = (
     | PartitionResigned
     | RecordsAppended
 )
-"""What can happen to a share coordinator."""
+"""Events of a share coordinator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class ShareCoordinatorConfig:
 
 
 class ShareState(NamedTuple):
-    """What is known of a share partition."""
+    """State of a share partition."""
 
     snapshot_epoch: int
     state_epoch: int
@@ -87,7 +86,7 @@ class ShareState(NamedTuple):
     """Update records since the last snapshot."""
 
     def replay(self, record: ShareStateRecord) -> "ShareState":
-        """The state after a record."""
+        """State after a record."""
         if isinstance(record, ShareSnapshotRecord):
             return state_of(record)
         start = max(record.start_offset, self.start_offset)
@@ -100,7 +99,7 @@ class ShareState(NamedTuple):
 
 
 def state_of(record: ShareSnapshotRecord) -> ShareState:
-    """What a snapshot says."""
+    """State in a snapshot."""
     return ShareState(
         record.snapshot_epoch,
         record.state_epoch,
@@ -111,7 +110,7 @@ def state_of(record: ShareSnapshotRecord) -> ShareState:
 
 
 def replayed(state: ShareState | None, record: ShareStateRecord) -> ShareState | None:
-    """The state after a record; an update of what nobody knows says nothing."""
+    """State after a record; an update without a snapshot is ignored."""
     if isinstance(record, ShareSnapshotRecord):
         return state_of(record)
     return None if state is None else state.replay(record)
@@ -119,7 +118,7 @@ def replayed(state: ShareState | None, record: ShareStateRecord) -> ShareState |
 
 @dataclass(slots=True)
 class _Kept:
-    """A share partition with what is written of it, and what is committed."""
+    """A share partition with its written state and its committed state."""
 
     home: int
     live: ShareState | None = None
@@ -128,7 +127,7 @@ class _Kept:
 
 
 class ShareCoordinator:
-    """All share partitions that one broker coordinates. ``image`` is the broker's metadata."""
+    """Share partitions of one broker. ``image`` is the broker's metadata."""
 
     def __init__(
         self, broker: NodeId, config: ShareCoordinatorConfig, image: Callable[[], MetadataImage]
@@ -143,7 +142,7 @@ class ShareCoordinator:
         self._kept: dict[ShareKey, _Kept] = {}
 
     def handle(self, event: ShareCoordinatorEvent, now: Micros) -> list[GroupEffect]:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         match event:
             case RequestReceived():
                 self._request(event, now)
@@ -162,7 +161,7 @@ class ShareCoordinator:
         return self._context.take()
 
     def state(self, key: ShareKey) -> ShareState | None:
-        """What is known of a share partition here; ``None`` for nothing."""
+        """State of a share partition; ``None`` if it is not loaded here."""
         kept = self._kept.get(key)
         return kept.live if kept is not None else None
 
@@ -189,9 +188,9 @@ class ShareCoordinator:
             record = self._record(
                 kept.live, request.key, request.leader_epoch, UNINITIALIZED, (), now
             )
-            self._write(kept, record, _state_told(kept.live), token, now)
+            self._write(kept, record, _state_response(kept.live), token, now)
         else:
-            self._context.reply(token, _state_told(kept.live))
+            self._context.reply(token, _state_response(kept.live))
 
     def _refusal(
         self, request: ReadShareGroupStateRequest | WriteShareGroupStateRequest, home: int
@@ -271,20 +270,22 @@ class ShareCoordinator:
         if error is ErrorCode.NONE:
             self._context.reply(token, response)
             return
-        if error is not ErrorCode.REQUEST_TIMED_OUT:  # that stands in the log
+        if error is not ErrorCode.REQUEST_TIMED_OUT:  # that is in the log
             kept.unsettled = [each for each in kept.unsettled if each is not record]
             kept.live = _fold(kept.committed, kept.unsettled)
-        told = error_for_client(error)
+        client_error = error_for_client(error)
         is_read = isinstance(response, ReadShareGroupStateResponse)
         self._context.reply(
             token,
-            ReadShareGroupStateResponse(told) if is_read else WriteShareGroupStateResponse(told),
+            ReadShareGroupStateResponse(client_error)
+            if is_read
+            else WriteShareGroupStateResponse(client_error),
         )
 
     # -- the log ----------------------------------------------------------------------------------
 
     def _apply(self, record: ShareStateRecord) -> None:
-        """A record is committed, in the order of the log."""
+        """Applies a committed record, in the order of the log."""
         kept = self._kept[record.key]
         kept.committed = replayed(kept.committed, record)
         assert kept.unsettled[0] is record, f"{record} is committed out of turn"
@@ -316,7 +317,7 @@ def _fold(state: ShareState | None, records: Iterable[ShareStateRecord]) -> Shar
     return state
 
 
-def _state_told(known: ShareState | None) -> ReadShareGroupStateResponse:
+def _state_response(known: ShareState | None) -> ReadShareGroupStateResponse:
     if known is None:
         return ReadShareGroupStateResponse(ErrorCode.NONE)
     return ReadShareGroupStateResponse(

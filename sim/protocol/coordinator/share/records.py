@@ -1,8 +1,7 @@
-"""What a share coordinator writes of share partitions, and how batches of states are combined.
+"""Records of share partitions in ``__share_group_state``, and merging of state batches.
 
-A snapshot says all that is known of a share partition, an update what has changed since; both name
-the leader epoch of whoever asked for it. Offsets that no batch covers are as they were before, or
-were never delivered for good.
+A snapshot has the whole state of a share partition, an update its changes; both have the leader
+epoch of the request. Offsets without a batch are unchanged, or were never delivered for good.
 
 Source: ``ShareSnapshotValue.json``, ``ShareUpdateValue.json``, ``PersisterStateBatchCombiner`` of
 the share coordinator; KIP-932.
@@ -16,12 +15,12 @@ from sim.ids import LeaderEpoch, Offset
 from sim.protocol.messages.share_records import ShareKey, StateBatch
 
 UNINITIALIZED: Offset = -1
-"""The start offset of a share partition that nobody has fetched from yet."""
+"""Start offset of a share partition without any fetch so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShareSnapshotRecord:
-    """All that is known of a share partition."""
+    """The whole state of a share partition."""
 
     key: ShareKey
     snapshot_epoch: int
@@ -34,7 +33,7 @@ class ShareSnapshotRecord:
 
 @dataclass(frozen=True, slots=True)
 class ShareUpdateRecord:
-    """What has changed since the snapshot of that epoch; a start offset of -1 has not."""
+    """Changes since the snapshot of that epoch; a start offset of -1 is unchanged."""
 
     key: ShareKey
     snapshot_epoch: int
@@ -50,9 +49,9 @@ ShareStateRecord = ShareSnapshotRecord | ShareUpdateRecord
 def combine(
     known: Iterable[StateBatch], news: Iterable[StateBatch], start: Offset
 ) -> tuple[StateBatch, ...]:
-    """Batches from the start offset on, in order and without overlap, neighbours alike joined.
+    """Merges batches from the start offset on, without overlap; joins equal neighbours.
 
-    Where two speak of an offset, the higher delivery count says the later state, and of equal
+    Where two have the same offset, the higher delivery count is the later state, and of equal
     counts the higher state: a record is acknowledged or archived for good.
     """
     batches = sorted([*known, *news])

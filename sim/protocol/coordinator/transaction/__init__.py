@@ -1,1 +1,1 @@
-"""transaction."""
+"""The transaction coordinator."""

@@ -25,13 +25,13 @@ class TransactionConfig:
     expiration_interval_us: Micros = 1 * HOUR
     """``transaction.remove.expired.transaction.cleanup.interval.ms``."""
     reloads: bool = True
-    """Whether what a coordinator reads replaces what it has of the same partition (KAFKA-9307)."""
+    """True if loading a partition replaces its present state (KAFKA-9307)."""
     completes_once: bool = True
-    """Whether one thread alone writes that a transaction is complete (KAFKA-10080)."""
+    """True if one thread alone writes that a transaction is complete (KAFKA-10080)."""
     repeats_fences: bool = False
-    """Whether a fence that is tried again takes another epoch (KAFKA-9666); not a setting."""
+    """True if a retried fence takes another epoch (KAFKA-9666); not a setting."""
     bumps_before_end: bool = False
-    """Whether a fence of version 2 takes an epoch before its abort takes another (KAFKA-19367)."""
+    """True if a fence of version 2 takes an epoch before its abort takes another (KAFKA-19367)."""
     verifies: bool = True
     """``transaction.partition.verification.enable``."""
     retry_backoff_us: Micros = 20 * MS
@@ -52,10 +52,10 @@ class TransactionConfig:
     """Replicas of each of its partitions; empty: the controller places them."""
 
     state_inherited: tuple[tuple[str, str], ...] = ()
-    """What that topic takes from the brokers' settings, unless it has its own."""
+    """Settings that the topic inherits from the brokers, unless it has its own."""
 
     def state_topic(self) -> NewTopic:
-        """The topic that keeps transactional ids, as a broker asks the controller for it.
+        """The topic of transactional ids, for a broker's CreateTopics.
 
         Source: ``TransactionStateManager.transactionTopicConfigs``.
         """

@@ -1,8 +1,8 @@
-"""The transaction coordinator of one broker: who writes under a transactional id, how it ends.
+"""The transaction coordinator of one broker: producer ids, epochs, and ends of transactions.
 
-A producer gets its id and epoch here, partitions join its transaction here, and here it is decided
-to commit or to abort. The decision is durable in the log before anyone hears of it; then markers
-carry it to every partition. Whoever asks while a change is on its way gets CONCURRENT_TRANSACTIONS.
+A producer gets its id and epoch here, partitions are added to its transaction, and commit or abort
+is decided. The decision is durable in the log before any response; then markers carry it to every
+partition. Requests during a pending change get CONCURRENT_TRANSACTIONS.
 
 Left out: two-phase commit (KIP-939).
 
@@ -28,8 +28,8 @@ from sim.protocol.coordinator.transaction.markers import TIMER as MARKERS_TIMER
 from sim.protocol.coordinator.transaction.markers import MarkerSender
 from sim.protocol.coordinator.transaction.records import (
     MetadataPublished,
-    ProducerIdGiven,
-    ProducerIdWanted,
+    ProducerIdAllocated,
+    ProducerIdRequested,
     TransactionEffect,
     TransactionEvent,
     TransactionState,
@@ -56,16 +56,17 @@ from sim.units import MS, Micros, timestamp_ms
 TransactionRequest = (
     InitProducerIdRequest | AddPartitionsToTxnRequest | AddOffsetsToTxnRequest | EndTxnRequest
 )
-"""What a transaction coordinator answers; FindCoordinator is answered from the metadata."""
+"""Requests that a transaction coordinator answers; FindCoordinator is answered from the
+metadata."""
 
 TRANSACTION_REQUESTS = (AddPartitionsToTxnRequest, AddOffsetsToTxnRequest, EndTxnRequest)
-"""Those that come to it straight; an InitProducerId comes by way of the broker's context."""
+"""Those routed to it directly; InitProducerId comes through the metadata API."""
 
 TIMEOUTS_TIMER = "timed-out"
-"""Name of the timer that looks for transactions which have taken too long."""
+"""Timer of the check for timed-out transactions."""
 
 EXPIRY_TIMER = "expired"
-"""Name of the timer that looks for ids which nobody uses."""
+"""Timer of the check for expired transactional ids."""
 
 _NOW_DECIDED = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 _IDLE = (
@@ -78,11 +79,11 @@ _Answer = Callable[[ErrorCode], Response]
 
 
 class TransactionCoordinator:
-    """All transactional ids that one broker coordinates.
+    """Transactional ids of one broker.
 
     Args:
         broker: This broker's id.
-        started: When its process started: its periodic looks keep this phase.
+        started: Start of its process, which is the phase of its periodic tasks.
         config: Settings.
     """
 
@@ -93,12 +94,12 @@ class TransactionCoordinator:
         self._threads = Threads[TransactionEffect]()
         self._markers = MarkerSender(self._store, self._threads)
         self._image = MetadataImage()
-        self._wanted: dict[int, Callable[[ProducerId, Micros], None]] = {}
-        self._next_wanted = 0
+        self._id_requests: dict[int, Callable[[ProducerId, Micros], None]] = {}
+        self._next_request = 0
         self._looks = False
 
     def handle(self, event: TransactionEvent, now: Micros) -> list[TransactionEffect]:
-        """Decide."""
+        """Handles an event; returns effects in order."""
         match event:
             case RequestReceived():
                 self._request(event, now)
@@ -114,8 +115,8 @@ class TransactionCoordinator:
             case MetadataPublished(image):
                 self._image = image
                 self._markers.published(image)
-            case ProducerIdGiven(token, producer_id):
-                self._wanted.pop(token)(producer_id, now)
+            case ProducerIdAllocated(token, producer_id):
+                self._id_requests.pop(token)(producer_id, now)
             case PartitionLoading() | PartitionElected() | PartitionResigned():
                 self._partition(event, now)
             case Resumed(token):
@@ -127,7 +128,7 @@ class TransactionCoordinator:
     # -- views -------------------------------------------------------------------------------------
 
     def transaction(self, transactional_id: str) -> Transaction | None:
-        """The id as it stands; ``None`` if it is not known here. Not to be changed."""
+        """The transaction of an id; ``None`` if it is not loaded here. Not to be changed."""
         return self._store.transactions.get(transactional_id)
 
     def active_partitions(self) -> tuple[int, ...]:
@@ -160,17 +161,17 @@ class TransactionCoordinator:
             case _:
                 raise AssertionError(f"not for a transaction coordinator: {request}")
 
-    def _want_id(self, then: Callable[[ProducerId, Micros], None]) -> None:
-        self._next_wanted += 1
-        self._wanted[self._next_wanted] = then
-        self._store.out.append(ProducerIdWanted(self._next_wanted))
+    def _request_id(self, then: Callable[[ProducerId, Micros], None]) -> None:
+        self._next_request += 1
+        self._id_requests[self._next_request] = then
+        self._store.out.append(ProducerIdRequested(self._next_request))
 
     # -- InitProducerId ----------------------------------------------------------------------------
 
     def _init(
         self, request: InitProducerIdRequest, token: int, now: Micros, fresh: ProducerId = -1
     ) -> None:
-        """A producer wants its id and the next epoch; ``fresh`` is a new id, if one was needed."""
+        """InitProducerId: the next epoch; ``fresh`` is a new id, if one was needed."""
         store, name = self._store, request.transactional_id
         error = store.refusal(name)
         if error is ErrorCode.NONE and not 0 < request.timeout_us <= self.config.timeout_us_max:
@@ -181,7 +182,7 @@ class TransactionCoordinator:
         transaction = store.transactions.get(name)
         expected = request.producer_epoch if request.producer_id >= 0 else None
         if fresh < 0 and (transaction is None or _rotates(transaction, expected)):
-            self._want_id(lambda given, at: self._init(request, token, at, given))
+            self._request_id(lambda given, at: self._init(request, token, at, given))
             return
         if transaction is None:
             transaction = store.create(name, fresh, request.timeout_us, timestamp_ms(now))
@@ -229,9 +230,9 @@ class TransactionCoordinator:
         store.append(transaction, record, "InitProducerId", outcome)
 
     def _init_fenced(self, token: int, error: ErrorCode, _now: Micros) -> None:
-        """The former producer is fenced: the new one is to come again when that has ended."""
-        told = ErrorCode.CONCURRENT_TRANSACTIONS if error is ErrorCode.NONE else error
-        self._store.reply(token, InitProducerIdResponse(told))
+        """The former producer is fenced: the new one retries until that has ended."""
+        reply_error = ErrorCode.CONCURRENT_TRANSACTIONS if error is ErrorCode.NONE else error
+        self._store.reply(token, InitProducerIdResponse(reply_error))
 
     def _fence(
         self,
@@ -240,9 +241,9 @@ class TransactionCoordinator:
         now: Micros,
         done: Callable[[ErrorCode, Micros], None],
     ) -> None:
-        """Abort an ongoing transaction against its producer, whose epoch is over.
+        """Aborts an ongoing transaction against its producer, whose epoch is fenced.
 
-        With version 2 the abort itself takes the epoch away, once it is written (KAFKA-19367).
+        With version 2 the abort's record bumps the epoch (KAFKA-19367).
 
         Source: ``TransactionCoordinator.endTransaction`` with PrepareEpochFence.
         """
@@ -273,7 +274,7 @@ class TransactionCoordinator:
         answer: _Answer,
         now: Micros,
     ) -> None:
-        """Partitions are about to be written to."""
+        """AddPartitionsToTxn."""
         store = self._store
         error = store.refusal(request.transactional_id)
         transaction = store.transactions.get(request.transactional_id)
@@ -299,7 +300,7 @@ class TransactionCoordinator:
         store.append(transaction, record, reason, lambda e, _: store.reply(token, answer(e)))
 
     def _verify(self, request: AddPartitionsToTxnRequest) -> ErrorCode:
-        """Whether the partitions are in the transaction; a change on its way does not matter."""
+        """Verifies that the partitions are in the transaction; a pending change does not matter."""
         error = self._store.refusal(request.transactional_id)
         if error is not ErrorCode.NONE:
             return error
@@ -317,7 +318,7 @@ class TransactionCoordinator:
     # -- EndTxn ------------------------------------------------------------------------------------
 
     def _end(self, request: EndTxnRequest, token: int, now: Micros, fresh: ProducerId = -1) -> None:
-        """The producer commits or aborts; ``fresh`` is a new id, if one was needed."""
+        """EndTxn: commits or aborts; ``fresh`` is a new id, if one was needed."""
         store, version = self._store, self.config.version
         error = store.refusal(request.transactional_id)
         transaction = store.transactions.get(request.transactional_id)
@@ -335,7 +336,7 @@ class TransactionCoordinator:
                 store.reply(token, EndTxnResponse(verdict))
             return
         if version >= 2 and fresh < 0 and is_exhausted(transaction.producer_epoch):
-            self._want_id(lambda given, at: self._end(request, token, at, given))
+            self._request_id(lambda given, at: self._end(request, token, at, given))
             return
         record = transaction.prepare_end(verdict, timestamp_ms(now), version, fresh)
 
@@ -352,7 +353,7 @@ class TransactionCoordinator:
         store.append(transaction, record, "EndTxn", outcome)
 
     def _complete(self, transaction: Transaction, now: Micros) -> tuple[ProducerId, int]:
-        """The decision is durable: write the markers. Returns the next transaction's id and epoch.
+        """The decision is durable: sends markers. Returns the next transaction's id and epoch.
 
         Source: ``TransactionMarkerChannelManager.addTxnMarkersToSend``.
         """
@@ -373,7 +374,7 @@ class TransactionCoordinator:
             self._store.out.append(SetTimer(name, now + self.config.expiration_interval_us))
 
     def _abort_timed_out(self, now: Micros) -> None:
-        """Transactions that have taken longer than their producer allows them.
+        """Aborts transactions beyond their producer's timeout.
 
         Source: ``TransactionCoordinator.abortTimedOutTransactions``.
         """
@@ -382,11 +383,11 @@ class TransactionCoordinator:
             ongoing = transaction.state is TransactionState.ONGOING and transaction.pending is None
             if ongoing and transaction.start_ms + transaction.timeout_us // MS < stamp:
                 if transaction.cannot_be_fenced:
-                    return  # of the exception that Kafka throws: this look is over
+                    return  # of the exception that Kafka throws: this round has ended
                 self._fence(transaction, "timed out", now, lambda _error, _now: None)
 
     def _expire(self, now: Micros) -> None:
-        """Ids that nobody has used for ``transactional.id.expiration.ms``.
+        """Removes ids unused for ``transactional.id.expiration.ms``.
 
         Source: ``TransactionStateManager.removeExpiredTransactionalIds``.
         """
@@ -420,7 +421,7 @@ class TransactionCoordinator:
         self._store.resigned(partition, now)
 
     def _begin_to_look(self, now: Micros) -> None:
-        """The periodic tasks run from the start of the process; without ids they find nothing."""
+        """Starts the periodic tasks with the process; without ids they find nothing."""
         if self._looks:
             return
         self._looks = True
@@ -435,7 +436,7 @@ class TransactionCoordinator:
 def _check_producer_identity(
     transaction: Transaction | None, producer_id: ProducerId, epoch: int
 ) -> ErrorCode:
-    """Why a producer is not the present one of its transactional id; NONE if it is."""
+    """Error for a producer that is not the present one of its transactional id; NONE if it is."""
     if transaction is None or transaction.producer_id != producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.producer_epoch != epoch:
@@ -444,7 +445,7 @@ def _check_producer_identity(
 
 
 def _rotates(transaction: Transaction, expected: int | None) -> bool:
-    """Whether the next producer needs a new id."""
+    """True if the next producer needs a new id."""
     return (
         transaction.state in _IDLE
         and transaction.pending is None
@@ -456,7 +457,7 @@ def _rotates(transaction: Transaction, expected: int | None) -> bool:
 def _init_refusal(
     transaction: Transaction, request: InitProducerIdRequest, expected: int | None
 ) -> ErrorCode:
-    """Why a producer cannot have its next epoch now.
+    """Error for a producer that cannot have its next epoch now.
 
     Source: ``TransactionCoordinator.prepareInitProducerIdTransit``.
     """

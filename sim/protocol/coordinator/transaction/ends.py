@@ -1,7 +1,7 @@
-"""What an EndTxn request may do, by the state that it finds.
+"""EndTxn by the state of the transaction.
 
-With transaction version 2 every end bumps the epoch, so a retry is known by an epoch that is one
-behind; before, it is known by the state alone.
+With transaction version 2 every end bumps the epoch, so a retry has an epoch that is one behind;
+before, it is recognised by the state alone.
 
 Source: ``TransactionCoordinator.endTransaction`` and ``endTransactionWithTV1``; KIP-890.
 """
@@ -12,7 +12,7 @@ from sim.protocol.coordinator.transaction.state import LARGEST_EPOCH, Transactio
 from sim.protocol.messages.transaction import EndTxnRequest
 
 Verdict = ErrorCode | TransactionState
-"""NONE: it has been done before. Another error: it may not. A state: go there."""
+"""NONE: it has been done before. Another error: it is refused. A state: the next one."""
 
 _S = TransactionState
 _COMPLETE = (_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT)
@@ -21,7 +21,7 @@ _COMMITS = (_S.PREPARE_COMMIT, _S.COMPLETE_COMMIT)
 
 
 def end_verdict(transaction: Transaction, request: EndTxnRequest, version: int) -> Verdict:
-    """What becomes of the request."""
+    """Verdict on the request."""
     if version >= 2:
         return _with_bumps(transaction, request)
     return _without_bumps(transaction, request)
@@ -68,7 +68,7 @@ def _without_bumps(transaction: Transaction, request: EndTxnRequest) -> Verdict:
 
 
 def _of_retry(state: TransactionState, *, committed: bool) -> ErrorCode:
-    """The same decision again is under way or done; the other one is a defect of the client."""
+    """The same decision again is in progress or done; the other one is an error of the client."""
     if committed != (state in _COMMITS):
         return ErrorCode.INVALID_TXN_STATE
     return ErrorCode.CONCURRENT_TRANSACTIONS if state in _PREPARED else ErrorCode.NONE

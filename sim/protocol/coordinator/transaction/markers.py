@@ -1,7 +1,7 @@
-"""How a coordinator tells the leaders of a transaction's partitions how it ended.
+"""WriteTxnMarkers of a coordinator to the leaders of a transaction's partitions.
 
-Each partition gets a marker, however long that takes: what a leader could not write, and what was
-never answered, is tried again. When the last one is committed, the transaction is complete.
+Each partition gets a marker, however long that takes: failed and timed-out ones are sent again.
+When the last one is committed, the transaction is complete.
 
 Simplified: one request for each transaction and leader, where Kafka puts all that wait for a broker
 into one; a failed request waits :data:`RETRY_US`, where Kafka tries again at once.
@@ -31,10 +31,10 @@ RETRY_US: Micros = 50 * MS
 """Wait before markers are sent again; a modelling choice."""
 
 TIMER = "markers"
-"""Name of the timer behind it."""
+"""Timer of that wait."""
 
 CHANNEL = "transactions"
-"""The connections on which coordinators and leaders speak of transactions."""
+"""Channel of coordinators to leaders."""
 
 
 @dataclass(slots=True)
@@ -50,13 +50,13 @@ class _Ending:
     unsent: dict[TopicPartition, None]
     in_flight: int = 0
     written: bool = False
-    """All markers are committed; what is missing is the coordinator's own record."""
+    """True if all markers are committed; the coordinator's own record is missing."""
     failed: bool = False
-    """That record could not be written: it is tried again."""
+    """True if that record could not be written: it is written again."""
 
 
 class MarkerSender:
-    """The endings of one coordinator."""
+    """Ending transactions of one coordinator."""
 
     def __init__(self, store: TransactionStore, threads: Threads[TransactionEffect]) -> None:
         self._store = store
@@ -68,7 +68,7 @@ class MarkerSender:
         self._wakes = False
 
     def begin(self, transaction: Transaction, complete: TransactionRecord) -> None:
-        """The Prepare record is committed: write the markers, then ``complete``."""
+        """The Prepare record is committed: sends the markers, then calls ``complete``."""
         name = transaction.transactional_id
         ending = self._endings[name] = _Ending(
             transaction,
@@ -79,24 +79,24 @@ class MarkerSender:
             transaction.state is TransactionState.PREPARE_COMMIT,
             dict(transaction.partitions),
         )
-        self._go_on(ending)
+        self._continue(ending)
 
     def published(self, image: MetadataImage) -> None:
-        """Leaders may have changed: send what had nowhere to go."""
+        """Leaders may have changed: sends markers that had no leader."""
         self._image = image
         for ending in list(self._endings.values()):
             if ending.unsent:
-                self._go_on(ending)
+                self._continue(ending)
 
     def wake(self) -> None:
-        """Try again what failed."""
+        """Sends failed markers again."""
         self._wakes = False
         for ending in list(self._endings.values()):
             if ending.unsent or ending.failed:
-                self._go_on(ending)
+                self._continue(ending)
 
     def answered(self, correlation: int, response: WriteTxnMarkersResponse, now: Micros) -> None:
-        """A leader's answer, for each partition of a request."""
+        """Handles a leader's response, by partition of a request."""
         found = self._requests.pop(correlation, None)
         if found is None:
             return
@@ -106,7 +106,7 @@ class MarkerSender:
             return
         for partition, error in response.errors:
             if error in _FENCED:
-                # Another coordinator has taken over: it is its turn to end the transaction.
+                # There is another coordinator now, which ends the transaction.
                 del self._endings[ending.transaction.transactional_id]
                 return
             if error is not ErrorCode.NONE:
@@ -114,10 +114,10 @@ class MarkerSender:
         if ending.unsent:
             self._retry_later(now)
         else:
-            self._go_on(ending)
+            self._continue(ending)
 
     def failed(self, correlation: int, now: Micros) -> None:
-        """A leader did not answer."""
+        """A leader did not respond."""
         found = self._requests.pop(correlation, None)
         if found is None:
             return
@@ -128,15 +128,15 @@ class MarkerSender:
             self._retry_later(now)
 
     def resigned(self, partition: int) -> None:
-        """The ids of the partition are coordinated elsewhere."""
+        """The ids of the partition have another coordinator."""
         for name in [n for n in self._endings if self._store.partition_of(n) == partition]:
             del self._endings[name]
 
     def _is_current(self, ending: _Ending) -> bool:
         return self._endings.get(ending.transaction.transactional_id) is ending
 
-    def _go_on(self, ending: _Ending) -> None:
-        """Send what can be sent; when nothing is left, write the last record."""
+    def _continue(self, ending: _Ending) -> None:
+        """Sends what can be sent; when nothing is left, writes the last record."""
         by_leader: dict[NodeId, list[TopicPartition]] = {}
         for partition in list(ending.unsent):
             if partition not in self._image.partitions:
@@ -164,9 +164,9 @@ class MarkerSender:
         )
 
     def _look(self, ending: _Ending, now: Micros, out: list[TransactionEffect]) -> None:
-        """A thread sees that the last record is due, and writes it when it goes on.
+        """A thread sees that the last record is due, and writes it when it continues.
 
-        It has not said so in between: others that look meanwhile see the same.
+        It is not marked in between: other threads find it due, too.
 
         Source: ``TransactionMarkerChannelManager.maybeWriteTxnCompletion`` before KAFKA-10080,
         called by the thread that began to send markers and for each answer.
@@ -213,7 +213,7 @@ class MarkerSender:
 
 
 def _is_due(ending: _Ending) -> bool:
-    """Whether all that is missing is the coordinator's own record."""
+    """True if only the coordinator's own record is missing."""
     is_marked = not ending.unsent and not ending.in_flight
     return is_marked and (ending.failed or not ending.written)
 

@@ -1,6 +1,6 @@
-"""What a transaction coordinator writes to ``__transaction_state``, and says to its broker.
+"""Records of ``__transaction_state``, and events and effects of a transaction coordinator.
 
-Plain facts; their bytes are the business of the node.
+Plain values; ``sim.records.transaction_state`` encodes them.
 
 Source: ``TransactionLogValue.json``, ``TransactionState`` of the transaction coordinator.
 """
@@ -24,7 +24,7 @@ from sim.units import Micros
 
 
 class TransactionState(Enum):
-    """Where a transactional id stands; values are Kafka's names."""
+    """State of a transactional id; values are Kafka's names."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -37,15 +37,15 @@ class TransactionState(Enum):
 
 
 STATUS: dict[TransactionState, int] = {state: n for n, state in enumerate(TransactionState)}
-"""Kafka's number of each state, as records have it; only the first six are ever written."""
+"""Kafka's number of each state, as in records; only the first six are ever written."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionRecord:
-    """A transactional id as it is written; timestamps in milliseconds since 1970.
+    """A transactional id as a record; timestamps in milliseconds since 1970.
 
-    ``next_producer_id`` is the id that takes over when a Prepare state with an exhausted epoch
-    completes, -1 else; ``start_ms`` is -1 without a transaction.
+    ``next_producer_id`` is the id that replaces the present one when a Prepare state with an
+    exhausted epoch completes, -1 else; ``start_ms`` is -1 without a transaction.
     """
 
     transactional_id: str
@@ -66,7 +66,7 @@ class TransactionRecord:
 
 @dataclass(frozen=True, slots=True)
 class TransactionTombstone:
-    """The transactional id is forgotten."""
+    """Removes the transactional id."""
 
     transactional_id: str
 
@@ -77,21 +77,21 @@ TransactionLogRecord = TransactionRecord | TransactionTombstone
 
 @dataclass(frozen=True, slots=True)
 class MetadataPublished:
-    """Event: the broker's image, in which leaders are looked up, has moved on."""
+    """Event: the broker has a new image, in which leaders are looked up."""
 
     image: MetadataImage
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerIdWanted:
-    """Effect: a new producer id, answered by exactly one :class:`ProducerIdGiven`."""
+class ProducerIdRequested:
+    """Effect: a new producer id, answered by exactly one :class:`ProducerIdAllocated`."""
 
     token: int
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerIdGiven:
-    """Event: the id that was wanted."""
+class ProducerIdAllocated:
+    """Event: the allocated id."""
 
     token: int
     producer_id: ProducerId
@@ -107,10 +107,10 @@ TransactionEvent = (
     | PartitionResigned
     | RecordsAppended
     | MetadataPublished
-    | ProducerIdGiven
+    | ProducerIdAllocated
     | Resumed
 )
-"""What can happen to a transaction coordinator."""
+"""Events of a transaction coordinator."""
 
-TransactionEffect = Effect | AppendRecords | ProducerIdWanted | Preempt
-"""What a transaction coordinator may ask of its broker."""
+TransactionEffect = Effect | AppendRecords | ProducerIdRequested | Preempt
+"""Effects of a transaction coordinator."""

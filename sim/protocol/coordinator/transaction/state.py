@@ -1,8 +1,8 @@
-"""One transactional id at its coordinator: its state, and the rules by which it moves.
+"""One transactional id at its coordinator: its state, and the rules of its transitions.
 
-A move is prepared (the record that would be written, and a pending state that keeps everybody else
-out), written, and only then made. With transaction version 2 each end of a transaction bumps the
-epoch in its Prepare record (KIP-890), so that nothing of the old epoch is taken after the marker.
+A transition is prepared (the record to write, and a pending state that blocks others), written, and
+only then made. With transaction version 2 each end of a transaction bumps the epoch in its Prepare
+record (KIP-890), so that no batch of the old epoch is accepted after the marker.
 
 Source: ``TransactionMetadata``, ``TransactionState``; KIP-98, KIP-360, KIP-890.
 """
@@ -36,11 +36,11 @@ VALID_PREVIOUS: Mapping[TransactionState, tuple[TransactionState, ...]] = {
     _S.DEAD: (_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT),
     _S.PREPARE_EPOCH_FENCE: (_S.ONGOING,),
 }
-"""From which states each may be entered; from Empty and Complete to PrepareAbort by KIP-890."""
+"""Previous states of each state; from Empty and Complete to PrepareAbort by KIP-890."""
 
 
 def is_exhausted(epoch: int) -> bool:
-    """Whether a producer id has no further epoch for a client: one is kept to fence it with."""
+    """True if a producer id has no further epoch for a client: one is kept to fence it with."""
     return epoch >= LARGEST_EPOCH - 1
 
 
@@ -62,20 +62,20 @@ class Transaction:
     start_ms: int = -1
     version: int = 0
     pending: TransactionState | None = None
-    """Where it is about to go; while there is one, others get CONCURRENT_TRANSACTIONS."""
+    """State being entered; while there is one, others get CONCURRENT_TRANSACTIONS."""
     failed_fence: bool = False
-    """A bump of the epoch may not have reached the log: it is not repeated."""
+    """True if a bump of the epoch may not have reached the log: it is not repeated."""
 
     @classmethod
     def restored(cls, record: TransactionRecord) -> "Transaction":
-        """As a record says."""
+        """Restores a record's state."""
         found = cls(record.transactional_id, record.producer_id, record.timeout_us, 0)
         found.adopt(record)
         return found
 
     @property
     def record(self) -> TransactionRecord:
-        """As it stands."""
+        """The present state as a record."""
         return TransactionRecord(
             self.transactional_id,
             self.producer_id,
@@ -92,7 +92,7 @@ class Transaction:
         )
 
     def is_known_producer(self, producer_id: ProducerId, epoch: int) -> bool:
-        """Whether a producer that asks for the next epoch is the present one, or was before.
+        """True if a producer in InitProducerId is the present one, or was before.
 
         Source: ``TransactionCoordinator.isValidProducerId``.
         """
@@ -102,21 +102,21 @@ class Transaction:
             or (producer_id == self.previous_producer_id and is_exhausted(epoch))
         )
 
-    # -- what would be written ---------------------------------------------------------------------
+    # -- transitions -------------------------------------------------------------------------------
 
     @property
     def cannot_be_fenced(self) -> bool:
-        """Whether no epoch is left to fence its producer with: Kafka throws, whoever asks for it.
+        """True if no epoch is left to fence its producer with: Kafka throws then.
 
         Source: ``TransactionMetadata.prepareFenceProducerEpoch``.
         """
         return self.producer_epoch >= LARGEST_EPOCH
 
     def prepare_fence(self, *, repeats: bool = False) -> TransactionRecord:
-        """Take the epoch away from an ongoing transaction's producer; never written as such.
+        """Bumps the epoch of an ongoing transaction's producer; never written as such.
 
         Args:
-            repeats: Another epoch is taken although the one of a fence that failed is still free,
+            repeats: True if another epoch is taken although that of a failed fence is still free,
                 as before 2.7 (KAFKA-9666).
         """
         assert not self.cannot_be_fenced, f"{self.transactional_id} has no epoch left"
@@ -128,9 +128,9 @@ class Transaction:
         )
 
     def next_epoch(self, expected: int | None) -> tuple[int, int] | ErrorCode:
-        """The epoch that an InitProducerId gets, and the one before; else PRODUCER_FENCED.
+        """Epoch for an InitProducerId, and the one before; else PRODUCER_FENCED.
 
-        ``expected`` is the epoch the producer says it has, ``None`` for a new one (KIP-360).
+        ``expected`` is the epoch in the request, ``None`` for a new producer (KIP-360).
         """
         bumped = self.producer_epoch + 1
         if expected is None:
@@ -144,7 +144,7 @@ class Transaction:
     def prepare_empty(
         self, epochs: tuple[int, int], timeout_us: Micros, now_ms: int
     ) -> TransactionRecord:
-        """A producer takes over with the epoch that :meth:`next_epoch` gave."""
+        """A producer begins with the epoch of :meth:`next_epoch`."""
         return self._prepare(
             replace(
                 self.record,
@@ -161,7 +161,7 @@ class Transaction:
     def prepare_rotation(
         self, producer_id: ProducerId, timeout_us: Micros, now_ms: int, *, keep_last: bool
     ) -> TransactionRecord:
-        """A producer takes over with a new id and epoch 0: the old one's epochs are exhausted."""
+        """A producer begins with a new id and epoch 0: the old one's epochs are exhausted."""
         last = self.producer_epoch if keep_last else -1
         rotated = replace(self.record, producer_id=producer_id)
         return self._prepare(
@@ -180,7 +180,7 @@ class Transaction:
     def prepare_add(
         self, added: tuple[TopicPartition, ...], now_ms: int, version: int
     ) -> TransactionRecord:
-        """Partitions join; the first ones begin the transaction."""
+        """Adds partitions; the first ones begin the transaction."""
         begins = self.state is not _S.ONGOING
         return self._prepare(
             replace(
@@ -215,7 +215,7 @@ class Transaction:
         )
 
     def prepare_complete(self, now_ms: int) -> TransactionRecord:
-        """All markers are written; an exhausted id makes way for the next one."""
+        """All markers are written; an exhausted id is replaced by the next one."""
         self.failed_fence = False
         commits = self.state is _S.PREPARE_COMMIT
         rotates = self.version >= 2 and self.next_producer_id >= 0
@@ -232,11 +232,11 @@ class Transaction:
         )
 
     def prepare_dead(self) -> TransactionRecord:
-        """Nobody has used the id for long."""
+        """The id has expired."""
         return self._prepare(replace(self.record, state=_S.DEAD, partitions=()))
 
     def abandon_fence(self, epoch: int) -> None:
-        """The bump of :meth:`prepare_fence` holds from now on; the abort can be prepared."""
+        """Keeps the bump of :meth:`prepare_fence`; the abort can be prepared."""
         self.pending = None
         self.producer_epoch = epoch
         self.last_producer_epoch = -1
@@ -248,16 +248,16 @@ class Transaction:
         self.pending = record.state
         return replace(record, previous_producer_id=self.producer_id)
 
-    # -- what was written --------------------------------------------------------------------------
+    # -- records -----------------------------------------------------------------------------------
 
     def complete(self, record: TransactionRecord) -> None:
-        """The record is committed: become what it says."""
+        """The record is committed: applies it."""
         assert self.pending is record.state, f"{record.state} is not what was prepared"
         self.pending = None
         self.adopt(record)
 
     def adopt(self, record: TransactionRecord) -> None:
-        """Become what a record says."""
+        """Applies a record."""
         self.producer_id = record.producer_id
         self.producer_epoch = record.producer_epoch
         self.last_producer_epoch = record.last_producer_epoch

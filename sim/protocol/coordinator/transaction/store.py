@@ -1,8 +1,8 @@
-"""The transactional ids that one broker coordinates, and the log that keeps them.
+"""Transactional ids of one broker, and the log that keeps them.
 
 A broker serves the partitions of ``__transaction_state`` that it leads. A change is written with
-acks=all, and made when it is committed. What fails is undone; what a coordinator was about to do
-when it lost its partition is answered NOT_COORDINATOR, and its successor finds what was written.
+acks=all, and made when it is committed. Failed ones are rolled back; pending ones of a lost
+partition are answered NOT_COORDINATOR, and its next coordinator finds the written ones.
 
 Source: ``TransactionStateManager``.
 """
@@ -30,7 +30,7 @@ from sim.trace.rows.clients import Transactions
 from sim.units import Micros
 
 Outcome: TypeAlias = Callable[[ErrorCode, Micros], None]
-"""What to do when a change is committed (NONE) or has failed."""
+"""Callback of a change: committed (NONE) or failed."""
 
 
 class _Append(NamedTuple):
@@ -46,7 +46,7 @@ class _Append(NamedTuple):
 
 
 class TransactionStore:
-    """All transactional ids of one broker, and the effects of one decision."""
+    """Transactional ids of one broker, and the effects of one decision."""
 
     def __init__(self, broker: NodeId, config: TransactionConfig) -> None:
         self.config = config
@@ -58,28 +58,28 @@ class TransactionStore:
         self._token = 0
 
     def take(self) -> list[TransactionEffect]:
-        """All effects since the last call, in order."""
+        """Effects since the last call, in order."""
         taken, self.out = self.out, []
         return taken
 
     def reply(self, token: int, response: Response) -> None:
-        """Answer a request."""
+        """Answers a request."""
         self.out.append(Reply(token, response))
 
     # -- views -------------------------------------------------------------------------------------
 
     def partition_of(self, transactional_id: str) -> int:
-        """The partition of the log that keeps an id; hashed as groups are."""
+        """Partition of an id in the log; hashed as groups are."""
         return partition_for_group(transactional_id, self.config.state_partitions)
 
     def refusal(self, transactional_id: str) -> ErrorCode:
-        """Why nothing can be said about the id here; NONE if it can."""
+        """Error for requests about the id; NONE if it is served here."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
         return self._homes.error(self.partition_of(transactional_id))
 
     def epoch_of(self, transactional_id: str) -> LeaderEpoch:
-        """The coordinator epoch under which the id is served; -1 if it is not."""
+        """Coordinator epoch under which the id is served; -1 if it is not."""
         return self._homes.epoch(self.partition_of(transactional_id))
 
     def active_partitions(self) -> tuple[int, ...]:
@@ -89,7 +89,7 @@ class TransactionStore:
     def create(
         self, transactional_id: str, producer_id: ProducerId, timeout_us: Micros, now_ms: int
     ) -> Transaction:
-        """An id that nobody has used; nothing is written yet."""
+        """Creates a transaction of a new id; nothing is written yet."""
         made = Transaction(transactional_id, producer_id, timeout_us, now_ms)
         return self.transactions.setdefault(transactional_id, made)
 
@@ -104,14 +104,14 @@ class TransactionStore:
         *,
         stays_pending: bool = False,
     ) -> None:
-        """Write what was prepared; ``outcome`` is called once.
+        """Writes a prepared record; ``outcome`` is called once.
 
         Args:
-            transaction: Whose state is to change.
-            record: What it prepared.
+            transaction: The transaction that changes.
+            record: Its prepared record.
             reason: For the trace.
-            outcome: Gets the error as a client would.
-            stays_pending: COORDINATOR_NOT_AVAILABLE does not undo it: it is written again.
+            outcome: Called with the error for clients.
+            stays_pending: COORDINATOR_NOT_AVAILABLE does not roll it back: it is written again.
         """
         partition = self.partition_of(transaction.transactional_id)
         epoch = self._homes.epoch(partition)
@@ -125,13 +125,13 @@ class TransactionStore:
         self.out.append(AppendRecords(partition, self._token, (written,), record.timeout_us))
 
     def appended(self, token: int, error: ErrorCode, now: Micros) -> None:
-        """The log's answer; one for a partition given up meanwhile is ignored."""
+        """Outcome of an append; one for an unloaded partition is ignored."""
         entry = self._appends.pop(token, None)
         if entry is None:
             return
-        told = error_for_client(error)
+        client_error = error_for_client(error)
         transaction = entry.transaction
-        if told is ErrorCode.NONE:
+        if client_error is ErrorCode.NONE:
             expected = transaction.pending is entry.record.state
             if not expected and not self.config.completes_once:
                 # An IllegalStateException in Kafka: memory stays as it is, and the log has it.
@@ -141,9 +141,9 @@ class TransactionStore:
             if entry.record.state is TransactionState.DEAD:
                 self.transactions.pop(transaction.transactional_id, None)
             self._note(entry.record, entry.epoch, entry.reason)
-        elif not (entry.stays_pending and told is ErrorCode.COORDINATOR_NOT_AVAILABLE):
+        elif not (entry.stays_pending and client_error is ErrorCode.COORDINATOR_NOT_AVAILABLE):
             transaction.pending = None
-        entry.outcome(told, now)
+        entry.outcome(client_error, now)
 
     def _note(self, record: TransactionRecord, epoch: LeaderEpoch, reason: str) -> None:
         self.out.append(
@@ -162,23 +162,23 @@ class TransactionStore:
     # -- partitions of the log ---------------------------------------------------------------------
 
     def serves(self, partition: int) -> bool:
-        """Whether the partition is loaded here."""
+        """True if the partition is loaded here."""
         return self._homes.epoch(partition) >= 0
 
     def load(self, partition: int, epoch: LeaderEpoch, *, takes_over: bool = False) -> None:
-        """The broker leads the partition and reads it.
+        """The broker leads the partition and loads it.
 
-        Whoever takes over and serves the partition already was not told that it had lost it: its
-        ids are in the way of what is read, and the load is never over (KAFKA-9307).
+        A coordinator that still serves the partition, because it did not learn of its resignation,
+        cannot replace its ids by loaded ones, and the load never ends (KAFKA-9307).
 
         Source: ``TransactionStateManager.addLoadedTransactionsToCache`` (to 2.4).
         """
         self._homes.load(partition, epoch, anyway=takes_over)
 
     def elected(self, event: PartitionElected) -> list[Transaction]:
-        """The partition is read: returns the ids whose markers are still to be written.
+        """The partition is loaded: returns the ids whose markers are still to be written.
 
-        Of a damaged one that is what lies before the damage, as if there were no more.
+        Of a damaged one that is the part before the damage, as if that were all.
 
         Source: ``TransactionStateManager.loadTransactionMetadata``.
         """
@@ -193,15 +193,15 @@ class TransactionStore:
         unfinished = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
         decided = [t for t in found.values() if t.state in unfinished]
         for transaction in decided:
-            # The former coordinator may have died before it could say so.
+            # The former coordinator may have died before its row.
             self._note(transaction.record, event.epoch, "loaded")
         return decided
 
     def resigned(self, partition: int, now: Micros) -> None:
-        """The partition is led elsewhere: forget its ids, and fail what was being written."""
+        """The partition has another leader: drops its ids, and fails pending changes."""
         self._homes.resign(partition)
-        gone = [name for name in self.transactions if self.partition_of(name) == partition]
-        for name in gone:
+        lost = [name for name in self.transactions if self.partition_of(name) == partition]
+        for name in lost:
             del self.transactions[name]
         failed = [token for token, entry in self._appends.items() if entry.partition == partition]
         for token in failed:

@@ -1,1 +1,1 @@
-"""Replicas and log directories: where they lie, and moves between them."""
+"""Log directories of replicas: assignments, and moves between directories."""

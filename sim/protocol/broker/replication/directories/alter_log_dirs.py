@@ -1,13 +1,13 @@
-"""How a broker moves replicas between its log directories (KIP-113).
+"""Moves of replicas between a broker's log directories (KIP-113).
 
 A future log in the other directory is filled from the current one by a thread of the broker: a
-follower's loop whose leader is the log beside it. One replica is moved at a time by each thread,
-the smallest name first. When the future log has caught up, the controller is asked to note the new
-directory (KIP-858); when it has agreed, and the future log has caught up again, it takes the
-current log's place.
+follower's loop whose leader is the log beside it. Each thread moves one replica at a time, the
+smallest name first. When the future log has caught up, the controller is asked to assign the new
+directory (KIP-858); when it has, and the future log has caught up again, it replaces the current
+log.
 
-Until the controller has agreed, the thread looks again every millisecond for what was appended
-meanwhile; Kafka's never rests. Left out: the throttle of the copying.
+Until then the thread checks every millisecond for new records; Kafka's does so continuously. Left
+out: the throttle of the copying.
 
 Source: ``ReplicaManager.alterReplicaLogDirs``, ``ReplicaAlterLogDirsThread``,
 ``LocalLeaderEndPoint``, ``AbstractFetcherThread``.
@@ -20,14 +20,14 @@ from sim.protocol import effects as fx
 from sim.protocol.broker.log_dirs import FutureReplica, LogDirs
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.directories.move import (
-    Copy,
     CopyThread,
     Move,
+    PendingCopy,
     come_into_range,
     cut,
     name_of,
 )
-from sim.protocol.broker.replication.directories.placement import ReplicaDirectories
+from sim.protocol.broker.replication.directories.replica_directories import ReplicaDirectories
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.events import (
     AlterLogDirsTurn,
@@ -47,7 +47,7 @@ from sim.trace.rows.log import LogDirMoves
 from sim.units import MS, NEVER, Micros
 
 LOOK_AGAIN_US: Micros = MS
-"""How long a thread rests that found nothing new to copy; a modelling choice."""
+"""Pause of a thread without new records; a modelling choice."""
 
 
 class AlterLogDirs:
@@ -56,8 +56,8 @@ class AlterLogDirs:
     Args:
         hosted: The broker's partitions.
         dirs: The log directories; ``None``: replicas stay where they are.
-        directories: Where the controller is told of them.
-        fetchers: Those of followers whose log is another one from then on.
+        directories: Assignments at the controller.
+        fetchers: Followers' fetchers, which use the new log then.
     """
 
     def __init__(
@@ -74,18 +74,18 @@ class AlterLogDirs:
         self._count = hosted.config.alter_log_dirs_threads
         self._threads: dict[int, CopyThread] = {}
         self.moves: dict[TopicPartition, Move] = {}
-        """Every replica on its way, oldest first. Not to be changed."""
+        """All moves, oldest first. Not to be changed."""
 
     def high_watermarks(self) -> dict[TopicPartition, Offset]:
-        """What the checkpoint should say of future logs."""
+        """High watermarks of future logs, for the checkpoint."""
         return {partition: move.high_watermark for partition, move in self.moves.items()}
 
-    # -- what is asked ----------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     def request(
         self, token: int, request: AlterReplicaLogDirsRequest, now: Micros, out: Effects
     ) -> None:
-        """Begin moves; the answer does not wait for their end.
+        """Begins moves; the response does not wait for their end.
 
         Source: ``ReplicaManager.alterReplicaLogDirs``.
         """
@@ -99,7 +99,7 @@ class AlterLogDirs:
                     out.append(FutureBroke(partition, str(failure)))
             errors.append((partition, error))
         out.append(fx.Reply(token, AlterReplicaLogDirsResponse(tuple(errors))))
-        self._directories.tell(now, out)
+        self._directories.send(now, out)
 
     def _alter(self, partition: TopicPartition, directory: str, out: Effects) -> ErrorCode:
         hosted, dirs = self._hosted, self._dirs
@@ -121,7 +121,7 @@ class AlterLogDirs:
         if dirs.directory_name_of(partition) == directory or partition in self.moves:
             return ErrorCode.NONE
         if dirs.has_failed_directory():
-            # Nobody knows whether a future log lies in the failed one.
+            # A future log may be in the failed one.
             return ErrorCode.KAFKA_STORAGE_ERROR
         future = dirs.create_future(partition, directory)
         self._begin(replica, future, 0, "began", out)
@@ -154,12 +154,12 @@ class AlterLogDirs:
         self._note(move, phase, replica.log.log_end_offset, out)
         self._start(thread, out)
 
-    # -- what happens meanwhile -------------------------------------------------------------------
+    # -- events during moves -----------------------------------------------------------------------
 
     def applied(self, replica: Replica, now: Micros, out: Effects) -> None:
-        """Metadata of a partition has been applied: a future log found at the start goes on.
+        """Metadata of a partition was applied: a future log found at the start continues.
 
-        Whatever the controller has agreed to belongs to the partition's former state.
+        The controller's acknowledgement belongs to the partition's former state.
 
         Source: ``ReplicaManager.maybeAddLogDirFetchers``, ``AbstractFetcherThread.addPartitions``.
         """
@@ -188,7 +188,7 @@ class AlterLogDirs:
             self._promote(move, replica, now, out)
 
     def truncated(self, partition: TopicPartition, offset: Offset) -> None:
-        """The current log was cut: the future log must not keep what it lost.
+        """The current log was truncated: so is the future log.
 
         Source: ``AbstractFetcherThread.markPartitionsForTruncation``.
         """
@@ -198,13 +198,13 @@ class AlterLogDirs:
             move.truncating = True
 
     def accepted(self, partition: TopicPartition, directory_id: str) -> None:
-        """The controller has noted in which directory a replica lies."""
+        """The controller has assigned a replica's directory."""
         move = self.moves.get(partition)
         if move is not None and move.future.directory_id == directory_id:
             move.assignment = "accepted"
 
     def cancel(self, partition: TopicPartition, out: Effects) -> None:
-        """Give a move up, with what was copied.
+        """Cancels a move, with its copy.
 
         Raises:
             StorageFailed: If the future log's disk has failed.
@@ -215,15 +215,15 @@ class AlterLogDirs:
         self._forget(partition, "cancelled", out)
         out.append(dirs.remove_future(partition))
 
-    def directory_failed(self, gone: tuple[TopicPartition, ...], out: Effects) -> None:
-        """A log directory has failed; ``gone`` lost their current logs, others a future log."""
+    def directory_failed(self, lost: tuple[TopicPartition, ...], out: Effects) -> None:
+        """A log directory failed; ``lost``: partitions whose current log was in it."""
         dirs = self._dirs
         for partition in list(self.moves):
-            if dirs is not None and (partition in gone or dirs.future_of(partition) is None):
+            if dirs is not None and (partition in lost or dirs.future_of(partition) is None):
                 self._forget(partition, "failed", out)
 
     def _forget(self, partition: TopicPartition, phase: str, out: Effects) -> None:
-        """Move a replica no more; what the controller was told of it is taken back."""
+        """Ends a replica's move; its assignment at the controller is reverted."""
         move = self.moves.pop(partition, None)
         if move is None:
             return
@@ -243,7 +243,7 @@ class AlterLogDirs:
     # -- the threads ------------------------------------------------------------------------------
 
     def turn(self, event: AlterLogDirsTurn, now: Micros, out: Effects) -> None:
-        """A thread goes on: it writes what it has read, and reads what comes next."""
+        """A thread's turn: writes the batches that it has read, and reads the next ones."""
         thread = self._threads[event.thread]
         thread.running = False
         copy, thread.copy = thread.copy, None
@@ -255,10 +255,10 @@ class AlterLogDirs:
                 out.append(CopyTurn(thread.number, copy.move.partition, 0, 0, flush=True))
         if not flush:
             self._read_next(thread, now, out)
-        self._directories.tell(now, out)
+        self._directories.send(now, out)
 
-    def _is_current(self, copy: Copy) -> bool:
-        """Whether what was read still goes where it was meant to go."""
+    def _is_current(self, copy: PendingCopy) -> bool:
+        """True if the batches that were read still belong at the future log's end."""
         move = copy.move
         return (
             self.moves.get(move.partition) is move
@@ -268,7 +268,7 @@ class AlterLogDirs:
         )
 
     def _read_next(self, thread: CopyThread, now: Micros, out: Effects) -> None:
-        """Read for the first replica that has something to copy; rest if none has."""
+        """Reads for the first replica that has something to copy; pauses if none has."""
         pause = 0
         while (move := self._choose(thread, now)) is not None:
             copy = self._read(move, now, out)
@@ -293,7 +293,7 @@ class AlterLogDirs:
             self._pay(thread, CopyTurn(thread.number, None, 0, max(pause, 0), flush=False), out)
 
     def _choose(self, thread: CopyThread, now: Micros) -> Move | None:
-        """What the thread moves: what it has begun with, else the smallest name.
+        """Replica that the thread moves: the one it has begun, else the smallest name.
 
         Source: ``LocalLeaderEndPoint.selectPartitionToFetch``.
         """
@@ -308,8 +308,8 @@ class AlterLogDirs:
         thread.partition = move.partition
         return move
 
-    def _read(self, move: Move, now: Micros, out: Effects) -> Copy | None:
-        """What comes next in the current log; ``None`` if that could not be told."""
+    def _read(self, move: Move, now: Micros, out: Effects) -> PendingCopy | None:
+        """Reads the next batches of the current log; ``None`` if that fails."""
         replica = self._hosted.replicas[move.partition]
         try:
             while move.truncating:
@@ -341,7 +341,7 @@ class AlterLogDirs:
             out.append(StorageBroke(move.partition, str(failure)))
             self._delay(move, now)
             return None
-        return Copy(
+        return PendingCopy(
             move,
             move.offset,
             move.leader_epoch,
@@ -350,8 +350,8 @@ class AlterLogDirs:
             log.log_start_offset,
         )
 
-    def _write(self, copy: Copy, now: Micros, out: Effects) -> bool:
-        """Append to the future log, and promote it if it may be; whether an fsync is due first.
+    def _write(self, copy: PendingCopy, now: Micros, out: Effects) -> bool:
+        """Appends to the future log, and promotes it if possible; true if an fsync is due first.
 
         Source: ``ReplicaAlterLogDirsThread.processPartitionData``.
         """
@@ -375,10 +375,10 @@ class AlterLogDirs:
             self._promote(move, self._hosted.replicas[move.partition], now, out)
         return flush_due
 
-    # -- the change -------------------------------------------------------------------------------
+    # -- promotion ---------------------------------------------------------------------------------
 
     def _promote(self, move: Move, replica: Replica, now: Micros, out: Effects) -> None:
-        """Go one step on, if the future log has caught up.
+        """Takes the next step of the promotion, if the future log has caught up.
 
         Source: ``ReplicaAlterLogDirsThread.maybePromoteFutureReplica``.
         """
@@ -392,7 +392,7 @@ class AlterLogDirs:
             self._swap(move, replica, now, out)
 
     def _swap(self, move: Move, replica: Replica, now: Micros, out: Effects) -> None:
-        """The future log is the replica's log from now on; the high watermark stays."""
+        """Replaces the current log by the future log; the high watermark stays."""
         dirs, partition = self._dirs, move.partition
         assert dirs is not None, "there is a future log"
         start = replica.log.log_start_offset
@@ -412,7 +412,7 @@ class AlterLogDirs:
         if promoted.failure:
             out.append(FormerBroke(promoted.source, promoted.failure))
 
-    # -- inside -----------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
     def _thread_of(self, partition: TopicPartition) -> CopyThread:
         number = fetcher_id_of(partition, self._count)
@@ -422,7 +422,7 @@ class AlterLogDirs:
         return thread
 
     def _start(self, thread: CopyThread, out: Effects) -> None:
-        """A thread without a turn on its way gets one."""
+        """Gives the thread a turn, if none is on its way."""
         if not thread.running:
             self._pay(thread, CopyTurn(thread.number, None, 0, 0, flush=False), out)
 

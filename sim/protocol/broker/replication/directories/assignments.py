@@ -1,7 +1,7 @@
-"""What a broker tells the controller about its log directories: which replica lies in which.
+"""A broker's AssignReplicasToDirs requests: directories of its replicas.
 
-One request is in flight; the next goes at once after a success, and after a growing pause when the
-controller refused or did not answer.
+One request is in flight; the next is sent at once after a success, and after a growing pause when
+the controller refused or did not respond.
 
 Source: ``org.apache.kafka.server.AssignmentsManager`` (KIP-858).
 """
@@ -29,28 +29,28 @@ RETRY_MAX_US: Micros = 10 * SECOND
 """Longest wait after an error."""
 
 TIMEOUT_US: Micros = 30 * SECOND
-"""How long an answer is waited for."""
+"""Timeout of a response."""
 
 TIMER = "assignments"
-"""Name of the timer of the next attempt."""
+"""Timer of the next attempt."""
 
 
 class Placement(Protocol):
-    """What a replica manager may ask about the log directories below it."""
+    """Port to the log directories below a replica manager."""
 
     def directory_id_of(self, partition: TopicPartition) -> str:
         """``directory.id`` of the directory that holds the partition's log; it must be open."""
 
     def may_open(self, partition: TopicPartition, directory: str) -> bool:
-        """Whether the log may be opened or made, given the directory that the controller knows.
+        """True if the log may be opened or created, given the directory in the metadata.
 
-        Not if that directory may be one that is offline: an empty log made elsewhere would stand
-        for one that still holds records.
+        Not if that directory may be offline: an empty log created elsewhere would replace one that
+        still holds records.
         """
 
 
 class DirectoryAssignments:
-    """Assignments that wait, and the request in flight."""
+    """Pending assignments, and the request in flight."""
 
     def __init__(self) -> None:
         self._waiting: dict[TopicPartition, DirectoryAssignment] = {}
@@ -60,14 +60,14 @@ class DirectoryAssignments:
         self._not_before: Micros = 0
 
     def add(self, item: DirectoryAssignment) -> None:
-        """A replica lies in another directory than the controller knows."""
+        """Adds a replica whose directory differs from the metadata."""
         if self._in_flight.get(item.partition) == item:
             self._waiting.pop(item.partition, None)
         else:
             self._waiting[item.partition] = item
 
     def drop(self, partition: TopicPartition) -> None:
-        """The controller knows, or the replica is gone."""
+        """Drops a replica that is assigned already, or removed."""
         if self._waiting:
             self._waiting.pop(partition, None)
 
@@ -80,7 +80,7 @@ class DirectoryAssignments:
         now: Micros,
         out: Effects,
     ) -> None:
-        """Send what waits under the correlation; ask :meth:`may_send` first."""
+        """Sends pending assignments under the correlation; call :meth:`may_send` first."""
         if now < self._not_before:
             out.append(fx.SetTimer(TIMER, self._not_before))
             return
@@ -93,13 +93,13 @@ class DirectoryAssignments:
         out.append(fx.Send(controller, correlation, request, TIMEOUT_US, "directories"))
 
     def may_send(self, controller: NodeId) -> bool:
-        """Whether something waits, nothing is in flight, and a controller is known."""
+        """True if assignments are pending, none is in flight, and a controller is known."""
         return bool(self._waiting) and self._correlation < 0 and controller != NO_LEADER
 
     def answered(
         self, correlation: int, response: AssignReplicasToDirsResponse, now: Micros
     ) -> tuple[DirectoryAssignment, ...]:
-        """The controller answered; what it refused is told again. Returns what it has noted."""
+        """Handles a response; refused items are sent again. Returns the assigned ones."""
         if correlation != self._correlation:
             return ()
         if response.error is not ErrorCode.NONE:
@@ -113,7 +113,7 @@ class DirectoryAssignments:
         refused = tuple(
             self._in_flight[partition]
             for partition, error in response.results
-            # A partition that has left this broker has no directory to tell.
+            # A partition that has left this broker has no directory to assign.
             if error not in {ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER}
         )
         if refused:
@@ -125,7 +125,7 @@ class DirectoryAssignments:
         return noted
 
     def failed(self, correlation: int, now: Micros) -> bool:
-        """No answer came; returns whether the request was one of these."""
+        """No response came; true if the request was one of these."""
         if correlation != self._correlation or not self._in_flight:
             return False
         self._retry(tuple(self._in_flight.values()), now)

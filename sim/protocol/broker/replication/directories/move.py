@@ -1,4 +1,4 @@
-"""One replica on its way between two log directories of its broker, and what its thread asks for.
+"""One move of a replica between two log directories of its broker, and its thread.
 
 Source: ``ReplicaAlterLogDirsThread``, ``AbstractFetcherThread``; KIP-113, KIP-858.
 """
@@ -15,28 +15,28 @@ from sim.units import LONG_AGO, Micros
 
 @dataclass(slots=True)
 class Move:
-    """One replica on its way."""
+    """One move."""
 
     partition: TopicPartition
     future: FutureReplica
     origin: str
-    """Name of the directory that it comes from."""
+    """Name of the old directory."""
     origin_id: str
     leader_epoch: LeaderEpoch
     offset: Offset
-    """Next to be copied; while truncating, where to cut if no epoch tells."""
+    """Next offset to copy; while truncating, the truncation offset without a matching epoch."""
     high_watermark: Offset
     """Of the future log."""
     truncating: bool = True
-    """Whether the future log has to be cut before more is copied."""
+    """True if the future log has to be truncated before more is copied."""
     assignment: Literal["none", "queued", "accepted"] = "none"
-    """Whether the controller has been asked to note the new directory, and has done so."""
+    """State of the assignment at the controller: requested, acknowledged."""
     not_before: Micros = LONG_AGO
-    """After an error, when it is tried again."""
+    """Time of the next attempt after an error."""
 
 
-class Copy(NamedTuple):
-    """Batches that a thread has read and has still to write."""
+class PendingCopy(NamedTuple):
+    """Batches that a thread has read and not yet written."""
 
     move: Move
     offset: Offset
@@ -52,15 +52,15 @@ class CopyThread:
 
     number: int
     running: bool = False
-    """Whether a turn is on its way."""
+    """True if a turn is on its way."""
     partition: TopicPartition | None = None
-    """What it moves, as long as it can."""
-    copy: Copy | None = None
+    """Partition that it moves, as long as it can."""
+    copy: PendingCopy | None = None
     moves: dict[TopicPartition, Move] = field(default_factory=dict)
 
 
 def cut(move: Move, replica: Replica) -> None:
-    """Cut the future log where it parts from the current one, or at what is known to be in both.
+    """Truncates the future log at its divergence from the current one, or at their common end.
 
     Source: ``AbstractFetcherThread.maybeTruncate``, ``getOffsetTruncationState``.
     """
@@ -76,7 +76,7 @@ def cut(move: Move, replica: Replica) -> None:
 
 
 def come_into_range(move: Move, replica: Replica) -> None:
-    """What is to be copied next may not be in the current log: it was cut, or begins later now.
+    """The next offset may not be in the current log: it was truncated, or starts later now.
 
     Source: ``AbstractFetcherThread.fetchOffsetAndTruncate``.
     """
@@ -92,5 +92,5 @@ def come_into_range(move: Move, replica: Replica) -> None:
 
 
 def name_of(move: Move) -> tuple[str, int]:
-    """By what replicas are put in order."""
+    """Sort key of replicas."""
     return move.partition.topic, move.partition.partition

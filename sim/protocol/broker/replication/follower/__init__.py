@@ -1,1 +1,1 @@
-"""Fetchers of the partitions that a broker follows."""
+"""Partitions that a broker follows: fetches, truncation, adopted offsets."""

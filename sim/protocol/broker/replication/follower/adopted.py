@@ -1,4 +1,4 @@
-"""What a follower adopts of its leader's offsets: the high watermark, and the log start.
+"""Offsets that a follower adopts from its leader: the high watermark, and the log start.
 
 Source: ``ReplicaFetcherThread.processPartitionData``.
 """
@@ -18,7 +18,7 @@ class AdoptedOffsets:
 
     Args:
         hosted: The broker's partitions.
-        losses: Coordinators that have not heard that a leadership is lost.
+        losses: Coordinators of lost leaderships.
         fetches: Of consumers that read from followers.
         log_starts: The starts of the broker's logs.
     """
@@ -36,28 +36,28 @@ class AdoptedOffsets:
         self._log_starts = log_starts
 
     def high_watermark(self, replica: Replica, sent: Offset, out: Effects) -> None:
-        """Adopt the leader's high watermark; readers of this follower may read up to it."""
+        """Adopts the leader's high watermark; consumers of this follower may read up to it."""
         if self._adopt(replica, sent, out):
             self._losses.watermark_moved(replica, out)
             self._fetches.follower_watermark_moved(replica.partition)
 
     def before_truncation(self, replica: Replica, sent: Offset, out: Effects) -> None:
-        """Adopt it while the log diverges: readers that wait are not woken (KAFKA-14704)."""
+        """Adopts it while the log diverges: waiting readers are not woken (KAFKA-14704)."""
         self._adopt(replica, sent, out)
         self._fetches.changed(replica.partition)
 
     def after_truncation(self, partition: TopicPartition) -> None:
-        """The log is cut: now they are."""
+        """The log is truncated: they are woken now."""
         self._fetches.follower_watermark_moved(partition)
 
     def log_start(self, replica: Replica, start: Offset, out: Effects) -> bool:
-        """Adopt the leader's log start; returns whether the follower's own moved."""
+        """Adopts the leader's log start; true if the follower's own moved."""
         return start > replica.log.log_start_offset and self._log_starts.learned(
             replica, start, out
         )
 
     def _adopt(self, replica: Replica, sent: Offset, out: Effects) -> bool:
-        """Learn what the leader sent; returns whether that is news."""
+        """Adopts the leader's high watermark; true if it is new."""
         if not replica.follower_advance(sent):
             return False
         partition = replica.partition

@@ -1,4 +1,4 @@
-"""Cutting a follower's log, with the rows of the trace that say so.
+"""Truncation of a follower's log, with its trace rows.
 
 Source: ``ReplicaFetcherThread.truncate``, ``truncateFullyAndStartAt``.
 """
@@ -14,12 +14,12 @@ from sim.trace.rows.log import Truncations
 
 
 class LogCuts:
-    """Cuts the logs of one broker.
+    """Truncates the logs of one broker.
 
     Args:
         hosted: The broker's partitions.
-        fetchers: Which fetcher has which partition.
-        moves: Future logs, which are cut with the current ones.
+        fetchers: Fetchers of the partitions.
+        moves: Future logs, which are truncated with the current ones.
     """
 
     def __init__(self, hosted: HostedPartitions, fetchers: Fetchers, moves: AlterLogDirs) -> None:
@@ -28,10 +28,11 @@ class LogCuts:
         self._moves = moves
 
     def cut(self, replica: Replica, offset: Offset, reason: str, out: Effects) -> None:
-        """Cut a log, and say why; the high watermark follows.
+        """Truncates a log, with the reason; the high watermark follows.
 
         Raises:
-            CorruptRecord: If a damaged header is in the way; what was cut is said all the same.
+            CorruptRecord: If a header on the way is damaged; the row of the truncated part is
+                written all the same.
             StorageFailed: If the disk has failed.
         """
         before, high_watermark = replica.log.log_end_offset, replica.high_watermark
@@ -49,7 +50,7 @@ class LogCuts:
             raise damage
 
     def restart_at(self, replica: Replica, offset: Offset, out: Effects) -> None:
-        """Drop all of a log, which begins at the offset then.
+        """Drops all of a log, and restarts it at the offset.
 
         Raises:
             StorageFailed: If the disk has failed or is full.

@@ -1,9 +1,9 @@
-"""Followers that ask their leader where an epoch ends before they fetch.
+"""OffsetForLeaderEpoch requests of followers before they fetch.
 
-Only the historic truncation rules ask. One question for one partition is in flight; a partition
-whose question is not answered yet is not fetched.
+Only the historic truncation rules need them. One lookup per partition is in flight; a partition
+with an open lookup is not fetched.
 
-Differs from Kafka: there one request asks for all partitions of a fetcher, and the fetcher waits.
+Differs from Kafka: there one request has all partitions of a fetcher, and the fetcher waits.
 
 Source: ``AbstractFetcherThread.maybeTruncate`` (0.11 to 2.0); KIP-101.
 """
@@ -25,36 +25,36 @@ from sim.protocol.ports import EpochEnd
 from sim.units import NEVER, Micros
 
 TIMER = "epochs"
-"""Name of the timer after which unanswered questions are asked again."""
+"""Timer after which failed lookups are sent again."""
 
 
 class EpochEndFound(NamedTuple):
-    """Where a log has to be cut, as its leader said."""
+    """Truncation offset by a leader's response."""
 
     fetcher: Fetcher
     replica: Replica
     offset: Offset
     settled: bool
-    """Whether nothing is left to ask about."""
+    """True if no further lookup is needed."""
 
 
 class EpochLookups:
-    """The questions of one broker's followers."""
+    """Lookups of one broker's followers."""
 
     def __init__(self, hosted: HostedPartitions) -> None:
         self._hosted = hosted
-        self._asked: dict[int, tuple[Fetcher, TopicPartition]] = {}
+        self._open: dict[int, tuple[Fetcher, TopicPartition]] = {}
         self._again: dict[TopicPartition, Fetcher] = {}
 
-    def ask(self, fetcher: Fetcher, replica: Replica, out: Effects) -> None:
-        """Ask for the end of the last epoch of this log; nothing is fetched until the answer."""
+    def look_up(self, fetcher: Fetcher, replica: Replica, out: Effects) -> None:
+        """Looks up the end of this log's last epoch; nothing is fetched before the response."""
         partition = replica.partition
         fetcher.partitions[partition].truncating = True
         fetcher.delay(partition, NEVER)
-        if (fetcher, partition) in self._asked.values():
-            return  # the fetcher still waits for its former question, and takes the answer for this
+        if (fetcher, partition) in self._open.values():
+            return  # the fetcher has an open lookup, and takes its response for this one
         correlation = self._hosted.next_correlation()
-        self._asked[correlation] = (fetcher, partition)
+        self._open[correlation] = (fetcher, partition)
         request = OffsetForLeaderEpochRequest(
             partition, replica.log.latest_epoch, replica_id=self._hosted.broker
         )
@@ -68,11 +68,11 @@ class EpochLookups:
         now: Micros,
         out: Effects,
     ) -> EpochEndFound | None:
-        """The leader answered: where to cut; ``None`` if nobody waits for it, or it is refused."""
-        asked = self._asked.pop(correlation, None)
-        if asked is None:
+        """Handles a response; ``None`` if no fetcher waits for it, or it has an error."""
+        lookup = self._open.pop(correlation, None)
+        if lookup is None:
             return None
-        fetcher, partition = asked
+        fetcher, partition = lookup
         replica = self._truncating(fetcher, partition)
         if replica is None:
             return None
@@ -84,33 +84,34 @@ class EpochLookups:
         return EpochEndFound(fetcher, replica, offset, settled)
 
     def failed(self, correlation: int, now: Micros, out: Effects) -> bool:
-        """No answer came; returns whether the request was one of these."""
-        asked = self._asked.pop(correlation, None)
-        if asked is None:
+        """No response came; true if the request was one of these."""
+        lookup = self._open.pop(correlation, None)
+        if lookup is None:
             return False
-        if self._truncating(*asked) is not None:
-            self._later(*asked, now, out)
+        if self._truncating(*lookup) is not None:
+            self._later(*lookup, now, out)
         return True
 
     def forget(self, fetcher: Fetcher) -> None:
-        """The fetcher is at its end, with all that it has asked."""
-        for asked in [c for c, (by, _) in self._asked.items() if by is fetcher]:
-            del self._asked[asked]
+        """The fetcher ends, with all its lookups."""
+        for lookup in [c for c, (by, _) in self._open.items() if by is fetcher]:
+            del self._open[lookup]
         for partition in [p for p, by in self._again.items() if by is fetcher]:
             del self._again[partition]
 
     def wake(self, out: Effects) -> None:
-        """The back-off is over: ask again wherever the question still stands."""
+        """The back-off has passed: sends open lookups again."""
         again, self._again = self._again, {}
         for partition, fetcher in again.items():
             replica = self._truncating(fetcher, partition)
             if replica is not None:
-                self.ask(fetcher, replica, out)
+                self.look_up(fetcher, replica, out)
 
     def _truncating(self, fetcher: Fetcher, partition: TopicPartition) -> Replica | None:
-        """The replica, if this fetcher has it and waits for an answer; of which epoch is not asked.
+        """Replica, if this fetcher has it and waits for a response, of whatever epoch.
 
-        Before KIP-320 nothing told an answer made in a former leader epoch from one of this epoch.
+        Before KIP-320 a response made in a former leader epoch could not be distinguished from one
+        of this epoch.
         """
         state = fetcher.partitions.get(partition)
         replica = self._hosted.replicas.get(partition)

@@ -1,4 +1,4 @@
-"""What a broker does for the partitions it follows: fetch, append, truncate, try again.
+"""A broker's follower side: fetches, appends, truncates, retries.
 
 Source: ``AbstractFetcherThread``, ``ReplicaFetcherThread``; KIP-101, KIP-279, KIP-595.
 """
@@ -20,7 +20,7 @@ from sim.protocol.broker.replication.follower.cuts import LogCuts
 from sim.protocol.broker.replication.follower.epoch_lookups import TIMER, EpochLookups
 from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.replication.log_locks import LogLocks
-from sim.protocol.broker.replication.rows import note_append
+from sim.protocol.broker.replication.trace_rows import note_append
 from sim.protocol.broker.replication_quotas import FollowerQuota
 from sim.protocol.broker.truncation.out_of_range import TruncationForbidden
 from sim.protocol.events import RequestFailed
@@ -40,7 +40,7 @@ from sim.units import NEVER, Micros
 
 @dataclass(slots=True)
 class _OutOfRange:
-    """A partition whose fetch offset the leader does not have: what was asked of it since."""
+    """A partition whose fetch offset the leader does not have: its open ListOffsets request."""
 
     fetcher: Fetcher
     partition: TopicPartition
@@ -48,15 +48,15 @@ class _OutOfRange:
 
 
 class FollowerPath:
-    """What the fetchers of one broker do.
+    """Work of one broker's fetchers.
 
     Args:
         hosted: The broker's partitions.
         locks: The locks of their logs.
         threads: The broker's threads.
-        fetchers: Which fetcher has which partition.
-        adopted: The high watermarks and log starts of leaders.
-        cuts: How their logs are cut.
+        fetchers: Fetchers of the partitions.
+        adopted: High watermarks and log starts of leaders.
+        cuts: Truncates their logs.
         quota: The throttle of followers; ``None`` without a rate.
     """
 
@@ -81,12 +81,12 @@ class FollowerPath:
         self._in_flight: dict[int, Fetcher] = {}
         self._lookups: dict[int, _OutOfRange] = {}
         self._unfinished: dict[int, int] = {}
-        """What a fetcher waits for before it fetches again: fsyncs, and interrupted threads."""
+        """Steps that a fetcher waits for before it fetches again: fsyncs, and preempted threads."""
 
-    # -- which partitions are fetched -------------------------------------------------------------
+    # -- partitions of fetchers --------------------------------------------------------------------
 
     def follow(self, replica: Replica, out: Effects) -> None:
-        """Fetch a partition from the log end, after what the truncation rule asks for first."""
+        """Fetches a partition from the log end, after the truncation rule's lookup."""
         rule = self._hosted.config.truncation
         partition = replica.partition
         fetcher = self._fetchers.assigned(replica)
@@ -100,31 +100,33 @@ class FollowerPath:
             log.log_end_offset, replica.leader_epoch, log.latest_epoch, log.log_start_offset
         )
         self._fetchers.add(fetcher, partition, state)
-        if rule.must_ask(replica):
-            self.epochs.ask(fetcher, replica, out)
+        if rule.needs_lookup(replica):
+            self.epochs.look_up(fetcher, replica, out)
 
     def shut_down_idle(self, out: Effects) -> None:
-        """End every fetcher that has no partition left, with its connection.
+        """Shuts down every fetcher without partitions, with its connection.
 
         The next one to that leader begins with a connection and a session of its own, and does not
-        wait for an answer that may never come.
+        wait for a response that may never come.
 
         Source: ``AbstractFetcherManager.shutdownIdleFetcherThreads``.
         """
         for fetcher in self._fetchers.take_idle():
             self._in_flight.pop(fetcher.correlation, None)
-            for asked in [c for c, lookup in self._lookups.items() if lookup.fetcher is fetcher]:
-                del self._lookups[asked]
+            for requested in [
+                c for c, lookup in self._lookups.items() if lookup.fetcher is fetcher
+            ]:
+                del self._lookups[requested]
             self.epochs.forget(fetcher)
             out.append(fx.Close(fetcher.leader, fetcher.channel))
 
     def send_all(self, now: Micros, out: Effects) -> None:
-        """Let every idle fetcher fetch."""
+        """Lets every idle fetcher fetch."""
         for fetcher in self._fetchers.all():
             self._send(fetcher, now, out)
 
     def wake(self, name: str, now: Micros, out: Effects) -> None:
-        """A back-off is over."""
+        """A back-off has passed."""
         if name == TIMER:
             self.epochs.wake(out)
             return
@@ -132,7 +134,7 @@ class FollowerPath:
         if (fetcher := self._fetchers.get(int(leader), int(fetcher_id))) is not None:
             self._send(fetcher, now, out)
 
-    # -- answers ----------------------------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------------
 
     def answered(
         self,
@@ -142,7 +144,7 @@ class FollowerPath:
         now: Micros,
         out: Effects,
     ) -> None:
-        """A leader answered a fetch: append, truncate or back off, then fetch again."""
+        """Handles a fetch response: appends, truncates or backs off, then fetches again."""
         fetcher = self._in_flight.pop(correlation, None)
         if fetcher is None or fetcher.correlation != correlation:
             return
@@ -159,7 +161,7 @@ class FollowerPath:
     def _take_all(
         self, fetcher: Fetcher, results: tuple[FetchResult, ...], now: Micros, out: Effects
     ) -> None:
-        """Use the results one after the other, as far as no log's flush has to be waited for.
+        """Applies the results one after the other, until a log's flush has to be waited for.
 
         Source: ``AbstractFetcherThread.processFetchRequest``, one thread.
         """
@@ -168,18 +170,18 @@ class FollowerPath:
             partition = result.partition
             if locks.is_held(partition):
                 self._wait_for_another(fetcher)
-                locks.wait(partition, partial(self._go_on, fetcher, results[index:]))
+                locks.wait(partition, partial(self._continue, fetcher, results[index:]))
                 return
             if self._take(fetcher, result, now, out):
                 self._wait_for_another(fetcher)
-                rest = partial(self._go_on, fetcher, results[index + 1 :])
+                rest = partial(self._continue, fetcher, results[index + 1 :])
                 locks.flush(partition, rest, out, by_handler=False)
                 return
 
-    def _go_on(
+    def _continue(
         self, fetcher: Fetcher, results: tuple[FetchResult, ...], now: Micros, out: Effects
     ) -> None:
-        """A flush is done: the fetcher's thread goes on with what is left of the answer."""
+        """A flush is done: the fetcher's thread continues with the other results."""
         self._take_all(fetcher, results, now, out)
         self._one_is_finished(fetcher, now, out)
 
@@ -192,12 +194,12 @@ class FollowerPath:
         self._unfinished[key] -= 1
         if self._unfinished[key] == 0:
             del self._unfinished[key]
-            # Another one may have taken its place meanwhile.
+            # Another one may have replaced it meanwhile.
             current = self._fetchers.get(fetcher.leader, fetcher.fetcher_id)
             self._send(fetcher if current is None else current, now, out)
 
     def failed(self, event: RequestFailed, now: Micros, out: Effects) -> None:
-        """A fetch or a lookup got no answer: back off and open a new session."""
+        """A fetch or a lookup failed: backs off and opens a new session."""
         if self.epochs.failed(event.correlation, now, out):
             return
         lookup = self._lookups.pop(event.correlation, None)
@@ -220,7 +222,7 @@ class FollowerPath:
     def offsets_listed(
         self, correlation: int, response: ListOffsetsResponse, now: Micros, out: Effects
     ) -> None:
-        """The leader said where its log ends or begins, for a fetch that was out of range."""
+        """Handles ListOffsets of a fetch offset that was out of range."""
         lookup = self._lookups.pop(correlation, None)
         if lookup is None:
             return
@@ -242,7 +244,7 @@ class FollowerPath:
             self._come_into_range(fetcher, replica, response.offset, now, out)
         else:
             rule = self._hosted.config.out_of_range
-            if rule.starts_anew(response.offset, replica.log.log_end_offset):
+            if rule.restarts(response.offset, replica.log.log_end_offset):
                 self._cuts.restart_at(replica, response.offset, out)
             self._refetch(fetcher, replica)
         self._send(fetcher, now, out)
@@ -250,7 +252,7 @@ class FollowerPath:
     def _come_into_range(
         self, fetcher: Fetcher, replica: Replica, end: Offset, now: Micros, out: Effects
     ) -> None:
-        """Cut a log that is ahead of its leader's; one that cannot be cut is tried again later.
+        """Truncates a log that is ahead of its leader's; retries later if that fails.
 
         Source: ``AbstractFetcherThread.handleOutOfRangeError``.
         """
@@ -262,17 +264,17 @@ class FollowerPath:
         else:
             self._refetch(fetcher, replica)
 
-    # -- one partition of an answer ---------------------------------------------------------------
+    # -- one partition of a response ---------------------------------------------------------------
 
     def _take(self, fetcher: Fetcher, result: FetchResult, now: Micros, out: Effects) -> bool:
-        """Use one partition's result; returns whether an fsync is due."""
+        """Applies one partition's result; true if an fsync is due."""
         partition = result.partition
         state = fetcher.partitions.get(partition)
         replica = self._hosted.replicas.get(partition)
         if (
             replica is None
             or state is None
-            or not state.asked
+            or not state.requested
             or state.leader_epoch != replica.leader_epoch
         ):
             return False
@@ -288,7 +290,7 @@ class FollowerPath:
                 try:
                     flush_due = self._append(fetcher, replica, result, out)
                 except CorruptRecord:
-                    # Nothing was written; the leader is asked again, as Kafka's fetcher does.
+                    # Nothing was written; the same offset is fetched again, as by Kafka's fetcher.
                     fetcher.delay(partition, backoff)
                     return False
                 if self._quota is not None:
@@ -306,7 +308,7 @@ class FollowerPath:
     def _append(
         self, fetcher: Fetcher, replica: Replica, result: FetchResult, out: Effects
     ) -> bool:
-        """Write what came, at the leader's offsets, and adopt its high watermark."""
+        """Appends the batches at the leader's offsets, and adopts its high watermark."""
         log = replica.log
         batches = result.batches
         if batches and self._hosted.config.skips_later_epochs:
@@ -353,9 +355,9 @@ class FollowerPath:
     def _diverged_late(
         self, fetcher: Fetcher, replica: Replica, result: FetchResult, out: Effects
     ) -> None:
-        """Adopt the leader's high watermark, though it is of another branch; cut after that.
+        """Adopts the leader's high watermark, though the log diverges; truncates after that.
 
-        In between, consumers may read what is not committed here. Waiting ones are woken at the
+        In between, consumers may read records that are not committed. Waiting ones are woken at the
         end of the fetcher's turn.
 
         Source: ``AbstractFetcherThread.processFetchRequest`` before KAFKA-14704:
@@ -389,25 +391,25 @@ class FollowerPath:
         now: Micros,
         out: Effects,
     ) -> None:
-        """A leader said where an epoch ends: cut, then fetch, or ask again about what is left."""
+        """Handles an epoch end: truncates, then fetches, or looks up an earlier epoch."""
         found = self.epochs.answered(correlation, response, now, out)
         if found is None:
             return
         fetcher, replica = found.fetcher, found.replica
         if not self.truncate_or_fail(replica, found.offset, "leader_epoch", out):
             return
-        if found.settled or not self._hosted.config.truncation.must_ask(replica):
+        if found.settled or not self._hosted.config.truncation.needs_lookup(replica):
             fetcher.partitions[replica.partition].truncating = False
             self._refetch(fetcher, replica)
             self._send(fetcher, now, out)
         else:
-            self.epochs.ask(fetcher, replica, out)
+            self.epochs.look_up(fetcher, replica, out)
 
     def truncate_or_fail(self, replica: Replica, offset: Offset, reason: str, out: Effects) -> bool:
-        """Cut a log. Whose damage is in the way is not fetched until its next leader epoch.
+        """Truncates a log. A damaged one is not fetched until its next leader epoch.
 
         Returns:
-            Whether nothing was in the way; if not, the partition is marked as failed.
+            False if it failed: the partition is marked as failed.
 
         Source: ``AbstractFetcherThread.doTruncate``, ``markPartitionFailed`` (KIP-461).
         """
@@ -426,7 +428,7 @@ class FollowerPath:
     ) -> None:
         hosted = self._hosted
         state = fetcher.partitions[partition]
-        fetcher.delay(partition, NEVER)  # until the answer
+        fetcher.delay(partition, NEVER)  # until the response
         correlation = hosted.next_correlation()
         self._lookups[correlation] = _OutOfRange(fetcher, partition, timestamp)
         request = ListOffsetsRequest(partition, timestamp, state.leader_epoch, hosted.broker)
@@ -455,8 +457,8 @@ class FollowerPath:
 def _until_later_epoch(batches: tuple[Batch, ...], epoch: LeaderEpoch) -> tuple[Batch, ...]:
     """The batches before the first one of a leader epoch after that one.
 
-    A leader may lose its leadership, and take batches of its successor, before it reads for an
-    answer.
+    A leader may lose its leadership, and append batches of its successor, before it reads for a
+    response.
 
     Source: ``UnifiedLog.analyzeAndValidateRecords`` (KAFKA-18723).
     """

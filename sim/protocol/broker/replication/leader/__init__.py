@@ -1,1 +1,1 @@
-"""Requests to the partitions that a broker leads."""
+"""Partitions that a broker leads: Produce, Fetch, ISR changes, transactions."""

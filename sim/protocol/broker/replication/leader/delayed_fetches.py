@@ -1,7 +1,7 @@
-"""Where fetches wait: the sessions of a broker, and which of them have something new to read.
+"""Purgatory of fetches: the sessions of a broker, and those with something new to read.
 
-A change of a partition makes it *hot* in the sessions that fetch it, and may wake the fetch that
-waits there. :class:`~sim.protocol.broker.replication.leader.fetch.FetchPath` answers.
+A change of a partition makes it *hot* in the sessions that fetch it, and may wake the parked fetch
+there. :class:`~sim.protocol.broker.replication.leader.fetch.FetchPath` answers.
 
 Source: ``kafka.server.DelayedFetch``, ``DelayedOperationPurgatory``; KIP-227.
 """
@@ -17,14 +17,14 @@ from sim.units import NEVER, Micros
 
 
 class DelayedFetches:
-    """The fetch sessions of one broker, and the fetches that wait in them."""
+    """Fetch sessions of one broker, and the fetches parked in them."""
 
     def __init__(self) -> None:
         self.serves_readers = False
-        """Whether a consumer has fetched from a follower here: only then its high watermark wakes
-        anybody."""
+        """True if a consumer has fetched from a follower here: its high watermark wakes fetches
+        only then."""
         self.woken: dict[FetchSession, None] = {}
-        """Where something may be answered now, oldest first; :meth:`take_woken` empties it."""
+        """Sessions that may be answered now, oldest first; :meth:`take_woken` empties it."""
         self._sessions = FetchSessions()
         self._parked: dict[FetchSession, None] = {}
         self._timer_at: Micros = NEVER
@@ -32,17 +32,17 @@ class DelayedFetches:
     # -- sessions ---------------------------------------------------------------------------------
 
     def open(self, client: str, request: FetchRequest, now: Micros) -> FetchSession | ErrorCode:
-        """The session of a request, or why it has none."""
+        """Session of a request, or its error."""
         return self._sessions.open(client, request, now)
 
     def close(self, session_id: int) -> None:
-        """Forget a session."""
+        """Closes a session."""
         self._sessions.close(session_id)
 
-    # -- fetches that wait ------------------------------------------------------------------------
+    # -- parked fetches ----------------------------------------------------------------------------
 
     def park(self, session: FetchSession, deadline: Micros, out: Effects) -> None:
-        """The session's fetch waits for data, at most until the deadline."""
+        """Parks the session's fetch, at most until the deadline."""
         session.deadline = deadline
         self._parked[session] = None
         if deadline < self._timer_at:
@@ -50,7 +50,7 @@ class DelayedFetches:
             out.append(fx.SetTimer("fetch", deadline))
 
     def waits(self, session: FetchSession) -> bool:
-        """Whether a fetch waits in the session."""
+        """True if a fetch is parked in the session."""
         return session.is_parked and session in self._parked
 
     def complete(self, session: FetchSession) -> None:
@@ -58,28 +58,28 @@ class DelayedFetches:
         self._parked.pop(session, None)
 
     def take_woken(self) -> dict[FetchSession, None]:
-        """The sessions that were woken, which are not any more."""
+        """Removes and returns the woken sessions."""
         woken, self.woken = self.woken, {}
         return woken
 
     def expired(self, now: Micros) -> list[FetchSession]:
-        """Sessions whose fetch waits no longer, oldest first."""
+        """Sessions whose fetch has expired, oldest first."""
         due: list[FetchSession] = []
         for session in [s for s in self._parked if s.deadline <= now]:
             if session.is_parked:
                 due.append(session)
             else:
-                # The client has opened another session meanwhile: nobody waits for this answer.
+                # The client has opened another session meanwhile: no response is expected.
                 del self._parked[session]
         return due
 
     def set_timer(self, out: Effects) -> None:
-        """The timer for the next deadline, after one has passed."""
+        """Sets the timer for the next deadline, after one has passed."""
         self._timer_at = min((s.deadline for s in self._parked), default=NEVER)
         if self._timer_at < NEVER:
             out.append(fx.SetTimer("fetch", self._timer_at))
 
-    # -- what happens to partitions ---------------------------------------------------------------
+    # -- changes of partitions ---------------------------------------------------------------------
 
     def appended(self, partition: TopicPartition) -> None:
         """New data: followers may fetch it."""
@@ -89,30 +89,30 @@ class DelayedFetches:
                 self.woken[session] = None
 
     def high_watermark_moved(self, partition: TopicPartition) -> None:
-        """New committed data: consumers may fetch it; followers learn of it when next answered."""
+        """New committed data for consumers; followers learn of it in their next response."""
         for session in self._sessions.of(partition):
             session.hot[partition] = None
             if session.replica_id < 0 and session.is_parked:
                 self.woken[session] = None
 
     def follower_watermark_moved(self, partition: TopicPartition) -> None:
-        """The same for a partition that is led elsewhere (KIP-392)."""
+        """The same for a partition with another leader (KIP-392)."""
         if self.serves_readers:
             self.high_watermark_moved(partition)
 
     def changed(self, partition: TopicPartition) -> None:
-        """Whoever fetches the partition is told when next answered; nobody is woken for it."""
+        """Sessions of the partition get it in their next response; none is woken."""
         for session in self._sessions.of(partition):
             session.hot[partition] = None
 
     def in_sync_changed(self, replica: Replica) -> None:
-        """Followers outside the ISR may come back to it with any fetch, listed there or not."""
+        """Followers outside the ISR may rejoin with any fetch, listed there or not."""
         for session in self._sessions.of(replica.partition):
             if session.replica_id >= 0 and session.replica_id not in replica.in_sync:
                 session.hot[replica.partition] = None
 
     def leadership_changed(self, partition: TopicPartition) -> None:
-        """Whoever waits for the partition must look again."""
+        """Wakes all fetches of the partition."""
         for session in self._sessions.of(partition):
             session.hot[partition] = None
             if session.is_parked:

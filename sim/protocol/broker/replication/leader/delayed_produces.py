@@ -1,4 +1,4 @@
-"""Produce requests with acks=all: they wait for the high watermark, and are answered.
+"""Purgatory of produce requests with acks=all, and their responses.
 
 Source: ``kafka.server.DelayedProduce``, ``DelayedOperationPurgatory``.
 """
@@ -17,15 +17,15 @@ from sim.trace.rows.log import Acknowledgements
 from sim.units import Micros
 
 _MARKER_TOKENS = -(1 << 40)
-"""Tokens from here downwards belong to requests for markers."""
+"""Tokens from here downwards are those of WriteTxnMarkers requests."""
 
 
 class DelayedProduces:
-    """Produce requests on one broker. Internal appends and markers have negative tokens.
+    """Delayed produce requests of one broker. Internal appends and markers have negative tokens.
 
     Args:
         hosted: The broker's partitions.
-        markers: Requests for markers, which have an answer of their own.
+        markers: WriteTxnMarkers requests, which have a response of their own.
     """
 
     def __init__(self, hosted: HostedPartitions, markers: MarkerRequests) -> None:
@@ -35,11 +35,11 @@ class DelayedProduces:
         self._purgatory = ProducePurgatory()
 
     def park(self, operation: DelayedProduce) -> None:
-        """Wait for every partition of the request."""
+        """Waits for every partition of the request."""
         self._purgatory.park(operation)
 
     def high_watermark_moved(self, replica: Replica, now: Micros, out: Effects) -> None:
-        """Complete whatever waited for offsets that are committed now."""
+        """Completes requests whose offsets are committed now."""
         watching = self._purgatory.watching(replica.partition)
         high_watermark = replica.high_watermark
         while watching and watching[0].waiting[replica.partition][0] <= high_watermark:
@@ -49,8 +49,8 @@ class DelayedProduces:
             too_few = len(replica.maximal_in_sync) < replica.min_in_sync
             if too_few and not operation.follows_watermark:
                 error = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-            asked = 1 if operation.follows_watermark else -1
-            self.acknowledge(replica, asked, error, base, last, out)
+            acks = 1 if operation.follows_watermark else -1
+            self.acknowledge(replica, acks, error, base, last, out)
             result = ProduceResult(replica.partition, error, base, replica.log.log_start_offset)
             self._decided(operation, result, out)
         del now
@@ -75,7 +75,7 @@ class DelayedProduces:
             self._decided(operation, ProduceResult(partition, error, hint=hint), out)
 
     def complete_below_high_watermark(self, replica: Replica, out: Effects) -> None:
-        """A coordinator's appends below a follower's high watermark, whatever lies there now."""
+        """Completes a coordinator's appends below a follower's high watermark, unchecked."""
         for operation in list(self._purgatory.watching(replica.partition)):
             required, base, _ = operation.waiting[replica.partition]
             if required <= replica.high_watermark:
@@ -84,7 +84,7 @@ class DelayedProduces:
                 self._decided(operation, result, out)
 
     def expire(self, now: Micros, out: Effects) -> None:
-        """Requests whose time is over answer REQUEST_TIMED_OUT; their records stay in the log."""
+        """Answers expired requests with REQUEST_TIMED_OUT; their records stay in the log."""
         for operation in self._purgatory.expired(now):
             if operation.follows_watermark:
                 token = internal_token(operation.token)
@@ -96,7 +96,7 @@ class DelayedProduces:
         self.set_timer(out)
 
     def set_timer(self, out: Effects) -> None:
-        """The timer for the next deadline."""
+        """Sets the timer for the next deadline."""
         out.append(fx.SetTimer("produce", self._purgatory.next_deadline()))
 
     def _decided(self, operation: DelayedProduce, result: ProduceResult, out: Effects) -> None:
@@ -104,10 +104,10 @@ class DelayedProduces:
         if operation.is_done:
             self.answer(operation.token, operation.results, out)
 
-    # -- answers ----------------------------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------------
 
     def answer(self, token: int, results: list[ProduceResult], out: Effects) -> None:
-        """Answer a request, each of whose partitions is decided: a client's, or a coordinator's."""
+        """Answers a request with all partitions decided: a client's, or a coordinator's."""
         if token >= 0:
             out.append(fx.Reply(token, ProduceResponse(tuple(results))))
         elif token > _MARKER_TOKENS:
@@ -126,7 +126,7 @@ class DelayedProduces:
         last: Offset,
         out: Effects,
     ) -> None:
-        """The trace row of an append that is acknowledged or refused."""
+        """Trace row of an append that is acknowledged or refused."""
         partition = replica.partition
         out.append(
             Acknowledgements.row(
@@ -146,10 +146,10 @@ class DelayedProduces:
 
 
 def internal_token(token: int) -> int:
-    """The token of a coordinator's append, which is no request; and back."""
+    """Token of a coordinator's append, which is no request; and back."""
     return -1 - token
 
 
 def marker_token(token: int) -> int:
-    """The token of a request for markers, which is answered in its own way; and back."""
+    """Token of a WriteTxnMarkers request; and back."""
     return _MARKER_TOKENS - token

@@ -1,4 +1,4 @@
-"""What a leader answers to OffsetForLeaderEpoch: where an epoch ends in its log.
+"""OffsetForLeaderEpoch at a leader.
 
 Source: ``Partition.lastOffsetForLeaderEpoch``; KIP-101, KIP-320.
 """
@@ -14,7 +14,7 @@ from sim.protocol.messages.leader_epochs import (
 def end_of_epoch(
     hosted: HostedPartitions, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """The end of the epoch, or of the largest one before it."""
+    """End of the epoch, or of the largest one before it."""
     partition = request.partition
     replica = hosted.led(partition)
     if isinstance(replica, ErrorCode):

@@ -1,8 +1,8 @@
-"""How a broker serves fetches: followers to its log end, consumers to what is committed.
+"""Fetch requests at a broker: followers read to the log end, consumers committed records.
 
-A fetch with too little to return waits in its session until an append (followers) or a move of the
-high watermark (consumers) brings data, or its time is over. A move of the high watermark alone does
-not wake a follower.
+A fetch with too little data is parked in its session until an append (followers) or an advance of
+the high watermark (consumers) brings more, or its deadline passes. An advance of the high watermark
+alone does not wake a follower.
 
 Followers serve consumers too, up to their own high watermark (KIP-392). Left out: sessionless
 fetches.
@@ -43,10 +43,10 @@ class FetchPath:
         hosted: The broker's partitions.
         locks: The locks of their logs.
         threads: The broker's threads.
-        delayed: The fetch sessions, where fetches wait.
-        followers: What leaders know of their followers.
+        delayed: The fetch sessions, with parked fetches.
+        followers: Leaders' state of their followers.
         quota: The throttle of leaders; ``None`` without a rate.
-        clients: What consumers may fetch; ``None``: no quota is ever asked.
+        clients: Consumers' quotas; ``None``: none.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class FetchPath:
     def request(
         self, token: int, client: str, request: FetchRequest, now: Micros, out: Effects
     ) -> None:
-        """Take note of where a follower is; answer, or park the fetch in its session."""
+        """Updates a follower's state; answers, or parks the fetch in its session."""
         session = self._delayed.open(client, request, now)
         if isinstance(session, ErrorCode):
             out.append(fx.Reply(token, FetchResponse(session, 0, ())))
@@ -84,7 +84,7 @@ class FetchPath:
         session.min_bytes = request.min_bytes
         session.max_bytes = min(request.max_bytes, self._hosted.config.fetch_bytes_max)
         if self._clients is not None and request.replica_id < 0:
-            # More than a quota allows in one burst would be held back whatever was read before.
+            # More than a quota allows in one burst would be throttled whatever was read before.
             session.max_bytes = min(session.max_bytes, self._clients.fetch_bytes_max(client))
             session.min_bytes = min(session.min_bytes, session.max_bytes)
         held = deque[tuple[Replica, bool]]()
@@ -97,7 +97,9 @@ class FetchPath:
         if session.reads_committed and not self._looks_once:
             session.looked_free = self._free_of_transactions(session)
             if session.looked_free:
-                out.append(self._threads.interrupt(partial(self._look_again, session, token)))
+                out.append(
+                    self._threads.interrupt(partial(self._read_watermark_again, session, token))
+                )
                 return
         self._read_or_park(session, request, now, out)
 
@@ -110,7 +112,7 @@ class FetchPath:
         now: Micros,
         out: Effects,
     ) -> None:
-        """Go on with a follower's fetch once no flush holds a log where it has to move something.
+        """Continues a follower's fetch once no flush holds a log whose high watermark it advances.
 
         Its handler waits for one lock after the other. Here it reads afterwards, in Kafka before.
         """
@@ -124,13 +126,13 @@ class FetchPath:
             held.popleft()
             if replica.is_leader and session.replica_id in replica.remotes:
                 self._followers.advanced(replica, session.replica_id, now, out, moved=moved)
-        out.append(fx.KeptWaiting(since))
+        out.append(fx.HandlerBlocked(since))
         request = session.request
         if request is not None and session.token == token:
             self._read_or_park(session, request, now, out)
 
     def _free_of_transactions(self, session: FetchSession) -> dict[TopicPartition, None]:
-        """Where a reader of committed data is held back by the high watermark alone.
+        """Partitions in which only the high watermark limits a reader of committed data.
 
         Source: ``Log.fetchLastStableOffsetMetadata`` before KAFKA-9807: it compared the first
         unstable offset with the high watermark, and if that was not above it returned the high
@@ -145,8 +147,10 @@ class FetchPath:
                     free[partition] = None
         return free
 
-    def _look_again(self, session: FetchSession, token: int, now: Micros, out: Effects) -> None:
-        """The second look at the high watermark, in front of the read."""
+    def _read_watermark_again(
+        self, session: FetchSession, token: int, now: Micros, out: Effects
+    ) -> None:
+        """Second read of the high watermark, right before the log's."""
         request = session.request
         if request is not None and session.token == token:
             self._read_or_park(session, request, now, out)
@@ -164,7 +168,7 @@ class FetchPath:
         self._delayed.park(session, now + request.max_wait_us, out)
 
     def answer_woken(self, now: Micros, out: Effects) -> None:
-        """Answer the parked fetches that have something to return now."""
+        """Answers the parked fetches that have something to return now."""
         delayed = self._delayed
         if not delayed.woken:
             return
@@ -177,46 +181,46 @@ class FetchPath:
                 self._answer(session, results, out)
 
     def expire(self, now: Micros, out: Effects) -> None:
-        """Answer the fetches whose time is over, with what there is."""
+        """Answers expired fetches, with what there is."""
         self._now = now
         for session in self._delayed.expired(now):
             results, _ = self._results(session)
             self._answer(session, results, out)
         self._delayed.set_timer(out)
 
-    # -- answers ----------------------------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------------
 
     def _results(self, session: FetchSession) -> tuple[list[FetchResult], Bytes]:
-        """What the hot partitions have to tell, and how many bytes of records that is.
+        """Results of the hot partitions, and their bytes of records.
 
-        A partition stays hot while it has more to read or news that may not be told yet, for an
-        answer may still wait, and while its follower is not in the ISR.
+        A partition stays hot while it has more to read or changes that are not in a response yet,
+        and while its follower is not in the ISR.
         """
         results: list[FetchResult] = []
-        room = session.max_bytes
+        capacity = session.max_bytes
         size = 0
         for partition in list(session.hot):
             known = session.partitions.get(partition)
             if known is None:
                 del session.hot[partition]
                 continue
-            result, is_quiet = self._result(session, known, room)
+            result, is_quiet = self._result(session, known, capacity)
             if result is not None:
                 results.append(result)
                 read = sum([b.size_bytes for b in result.batches])
                 size += read
-                room = max(room - read, 0)
+                capacity = max(capacity - read, 0)
             if is_quiet and result is None:
                 del session.hot[partition]
         return results, size
 
     def _result(
-        self, session: FetchSession, known: SessionPartition, room: Bytes
+        self, session: FetchSession, known: SessionPartition, capacity: Bytes
     ) -> tuple[FetchResult | None, bool]:
-        """One partition's news (``None`` for none), and whether it may be left alone afterwards."""
+        """One partition's result (``None`` for none), and true if it is no longer hot."""
         hosted = self._hosted
-        asked = known.asked
-        partition = asked.partition
+        requested = known.requested
+        partition = requested.partition
         replica = hosted.led(partition)
         if isinstance(replica, ErrorCode):
             if session.replica_id < 0:
@@ -236,16 +240,16 @@ class FetchPath:
         ):
             return FetchResult(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER), False
         if self._selects and request.rack and session.replica_id < 0 and replica.is_leader:
-            elsewhere = self._elsewhere(request.rack, known, replica)
+            elsewhere = self._preferred_replica(request.rack, known, replica)
             if elsewhere is not None:
                 return elsewhere, False
-        return self._read(session, known, replica, room)
+        return self._read(session, known, replica, capacity)
 
-    def _elsewhere(
+    def _preferred_replica(
         self, rack: str, known: SessionPartition, replica: Replica
     ) -> FetchResult | None:
-        """No data, but who shall be asked for them; ``None`` if it is this leader."""
-        offset = known.asked.fetch_offset
+        """Result that names the preferred read replica; ``None`` for this leader."""
+        offset = known.requested.fetch_offset
         preferred = preferred_read_replica(replica, self._hosted.image, rack, offset)
         if preferred < 0:
             return None
@@ -255,18 +259,18 @@ class FetchPath:
         )
 
     def _read(
-        self, session: FetchSession, known: SessionPartition, replica: Replica, room: Bytes
+        self, session: FetchSession, known: SessionPartition, replica: Replica, capacity: Bytes
     ) -> tuple[FetchResult | None, bool]:
-        asked = known.asked
+        requested = known.requested
         log = replica.log
         start = log.log_start_offset
-        partition = asked.partition
+        partition = requested.partition
         high_watermark = replica.high_watermark
         try:
-            diverging = replica.divergence(asked)
+            diverging = replica.divergence(requested)
         except LookupError:
             return FetchResult(partition, ErrorCode.OFFSET_OUT_OF_RANGE), False
-        if not start <= asked.fetch_offset <= log.log_end_offset and diverging is None:
+        if not start <= requested.fetch_offset <= log.log_end_offset and diverging is None:
             return FetchResult(partition, ErrorCode.OFFSET_OUT_OF_RANGE), False
         if diverging is not None:
             result = FetchResult(
@@ -277,29 +281,31 @@ class FetchPath:
         if is_follower and self._quota is not None:
             in_sync = session.replica_id in replica.in_sync
             if self._quota.holds_back(partition, in_sync=in_sync, now=self._now):
-                room = 0
+                capacity = 0
         bound = log.log_end_offset if is_follower else high_watermark
         if session.reads_committed and partition not in session.looked_free:
             bound = log.transactions.last_stable_offset(high_watermark)
         batches: tuple[Batch, ...] = ()
-        if asked.fetch_offset < bound and room > 0:
+        if requested.fetch_offset < bound and capacity > 0:
             try:
-                batches = log.read(asked.fetch_offset, bound, min(asked.max_bytes, room))
+                batches = log.read(
+                    requested.fetch_offset, bound, min(requested.max_bytes, capacity)
+                )
             except CorruptRecord:
                 return FetchResult(partition, ErrorCode.CORRUPT_MESSAGE), False
-        news = bool(batches) or high_watermark != known.told_high_watermark
-        is_quiet = not batches and asked.fetch_offset >= bound
+        news = bool(batches) or high_watermark != known.sent_high_watermark
+        is_quiet = not batches and requested.fetch_offset >= bound
         if is_follower and session.replica_id not in replica.in_sync:
             is_quiet = False
-        if not news and start == known.told_log_start:
+        if not news and start == known.sent_log_start:
             return None, is_quiet
         if session.reads_committed:
-            result = _committed_data(replica, asked.fetch_offset, bound, batches)
+            result = _committed_data(replica, requested.fetch_offset, bound, batches)
             return result, is_quiet
         return FetchResult(partition, ErrorCode.NONE, high_watermark, start, batches), is_quiet
 
     def _hold_back(self, session: FetchSession, out: Effects) -> None:
-        """Answer without anything: the client has to wait. What it was to get stays for later.
+        """Answers without records: the client is throttled. The records stay for later.
 
         A session that the request was to open is not opened (``FullFetchContext``).
         """
@@ -315,8 +321,8 @@ class FetchPath:
                 return
         for result in results:
             known = session.partitions[result.partition]
-            known.told_high_watermark = result.high_watermark
-            known.told_log_start = result.log_start_offset
+            known.sent_high_watermark = result.high_watermark
+            known.sent_log_start = result.log_start_offset
         if self._quota is not None and session.replica_id >= 0:
             self._quota.sent(results, self._now)
         self._reply(session, tuple(results), out, is_kept=session.is_kept)
@@ -342,7 +348,7 @@ class FetchPath:
 def _committed_data(
     replica: Replica, fetch_offset: Offset, stable: Offset, batches: tuple[Batch, ...]
 ) -> FetchResult:
-    """What a reader of committed data gets: with the batches, whose of them it has to skip."""
+    """Result of a reader of committed data, with the aborted transactions in its batches."""
     log = replica.log
     aborted: tuple[AbortedTransaction, ...] = ()
     if batches:
@@ -360,7 +366,7 @@ def _committed_data(
 
 
 def _is_urgent(result: FetchResult) -> bool:
-    """Errors, divergence and the name of another replica are answered at once."""
+    """True for errors, divergence and another preferred replica, which are answered at once."""
     return (
         result.error is not ErrorCode.NONE or result.diverging.offset >= 0 or result.preferred >= 0
     )

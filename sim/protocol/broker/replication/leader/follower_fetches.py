@@ -1,4 +1,4 @@
-"""What a leader learns from a follower's fetch: how far it is, and that it may be in sync again.
+"""Followers' fetch states at a leader: log ends, and returns to the ISR.
 
 Source: ``Partition.updateFollowerFetchState``, ``Partition.maybeExpandIsr``; KIP-903 for epochs.
 """
@@ -25,9 +25,9 @@ class FollowerFetches:
     Args:
         hosted: The broker's partitions.
         locks: The locks of their logs.
-        log_starts: Requests that wait for followers.
-        isr: Where a follower comes back.
-        watermarks: Those that a follower may move.
+        log_starts: DeleteRecords requests that wait for followers.
+        isr: ISR changes, which add followers that caught up.
+        watermarks: High watermarks, which a follower's fetch may advance.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class FollowerFetches:
         now: Micros,
         out: Effects,
     ) -> None:
-        """Update what is known of the follower, for every partition that is hot.
+        """Updates the follower's state in every hot partition.
 
-        ``held`` gets the leaders where more follows from it and a flush holds the log's lock, and
-        whether the follower moved.
+        ``held`` gets the leaders whose log's lock a flush holds and that have more to do, and
+        whether the follower's log end moved.
         """
         hosted, log_starts = self._hosted, self._log_starts
         for partition in list(session.hot):
@@ -63,17 +63,17 @@ class FollowerFetches:
             if replica is None or not replica.is_leader:
                 continue
             remote = replica.remotes.get(request.replica_id)
-            asked = session.partitions[partition].asked
+            requested = session.partitions[partition].requested
             if remote is None or not _may_fetch(replica, session.partitions[partition]):
                 continue
             if not hosted.is_current(request.replica_id, request.replica_epoch):
                 continue
             remote.clock = session.clock
-            remote.log_start_offset = asked.log_start_offset
+            remote.log_start_offset = requested.log_start_offset
             if log_starts.waiting:
                 log_starts.check(partition, out)
             end = replica.log.log_end_offset
-            moved = remote.fetched(asked.fetch_offset, end, now, request.replica_epoch)
+            moved = remote.fetched(requested.fetch_offset, end, now, request.replica_epoch)
             outside = request.replica_id not in replica.in_sync
             if (moved or outside) and self._locks.is_held(partition):
                 held.append((replica, moved))
@@ -83,7 +83,7 @@ class FollowerFetches:
     def advanced(
         self, replica: Replica, follower: NodeId, now: Micros, out: Effects, *, moved: bool
     ) -> None:
-        """A follower may come back to the ISR, and the high watermark may move."""
+        """A follower may rejoin the ISR, and the high watermark may advance."""
         if follower not in replica.in_sync:
             item = replica.expand_isr(follower, self._hosted.image)
             if item is not None:
@@ -94,8 +94,8 @@ class FollowerFetches:
 
 
 def epoch_error(replica: Replica, known: SessionPartition) -> ErrorCode:
-    """Why a fetch with that leader epoch is refused; NONE if it is not."""
-    epoch = known.asked.leader_epoch
+    """Error for a fetch with that leader epoch; NONE if it is valid."""
+    epoch = known.requested.leader_epoch
     if epoch < 0 or epoch == replica.leader_epoch:
         return ErrorCode.NONE
     if epoch < replica.leader_epoch:
@@ -104,14 +104,14 @@ def epoch_error(replica: Replica, known: SessionPartition) -> ErrorCode:
 
 
 def _may_fetch(replica: Replica, known: SessionPartition) -> bool:
-    """Whether the fetch counts: right epoch, within the log, and not diverging."""
+    """True if the fetch counts: right epoch, within the log, and not diverging."""
     if epoch_error(replica, known) is not ErrorCode.NONE:
         return False
-    asked = known.asked
+    requested = known.requested
     log = replica.log
-    if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
+    if not log.log_start_offset <= requested.fetch_offset <= log.log_end_offset:
         return False
     try:
-        return replica.divergence(asked) is None
+        return replica.divergence(requested) is None
     except LookupError:
         return False

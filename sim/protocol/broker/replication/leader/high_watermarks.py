@@ -1,4 +1,4 @@
-"""High watermarks of the partitions that a broker leads, and what completes when one moves.
+"""High watermarks of the partitions that a broker leads, and requests that they complete.
 
 Source: ``Partition.maybeIncrementLeaderHW``, ``Partition.tryCompleteDelayedRequests``,
 ``ReplicaManager.checkpointHighWatermarks``.
@@ -12,7 +12,7 @@ from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
 from sim.protocol.broker.replication.leader.delayed_produces import DelayedProduces
 from sim.protocol.broker.replication.log_locks import LogLocks
-from sim.protocol.broker.replication.rows import note_stable
+from sim.protocol.broker.replication.trace_rows import note_stable
 from sim.trace.rows import log as rows
 from sim.units import Micros
 
@@ -23,8 +23,8 @@ class HighWatermarks:
     Args:
         hosted: The broker's partitions.
         locks: The locks of their logs.
-        fetches: Completed by a move: those of consumers.
-        produces: Completed by a move: those with acks=all.
+        fetches: Consumers' fetches, completed by an advance.
+        produces: Requests with acks=all, completed by an advance.
         checkpointed: As read from the checkpoint at the start.
     """
 
@@ -44,7 +44,7 @@ class HighWatermarks:
         self._watched: dict[TopicPartition, None] = {}
 
     def advance(self, replica: Replica, now: Micros, out: Effects) -> bool:
-        """Move a led replica's high watermark, and complete everything that waited for it.
+        """Advances a led replica's high watermark, and completes requests that waited for it.
 
         Not while a flush holds the log's lock: its end tries again.
         """
@@ -74,7 +74,7 @@ class HighWatermarks:
         return True
 
     def flushed(self, token: int, now: Micros, out: Effects) -> None:
-        """An fsync is done: its holder's turn, then those that waited, up to the next flush."""
+        """An fsync is done: its holder continues, then waiting steps, up to the next flush."""
         locks = self._locks
         released = locks.release(token)
         replica = self._hosted.replicas.get(released.partition)
@@ -86,23 +86,23 @@ class HighWatermarks:
             waiting.popleft()(now, out)
 
     def watch(self, partition: TopicPartition) -> None:
-        """Report from now on when the partition's high watermark moves."""
+        """Reports from now on when the partition's high watermark advances."""
         self._watched[partition] = None
 
     # -- the checkpoint ---------------------------------------------------------------------------
 
     def checkpointed(self, partition: TopicPartition) -> Offset:
-        """Where a replica that is opened now begins."""
+        """Checkpointed high watermark of a replica that is opened now."""
         return self._checkpointed.get(partition, 0)
 
     def note(self, partition: TopicPartition, offset: Offset) -> None:
-        """What the checkpoint says of the log that the partition has now."""
+        """Sets the checkpointed value of the log that the partition has now."""
         self._checkpointed[partition] = offset
 
     def forget(self, partition: TopicPartition) -> None:
-        """What the checkpoint said of the partition at the start does not count any more."""
+        """Drops the value that the checkpoint had at the start."""
         self._checkpointed.pop(partition, None)
 
     def to_checkpoint(self) -> dict[TopicPartition, Offset]:
-        """What the checkpoint is to say of the replicas that are open."""
+        """High watermarks of open replicas, for the checkpoint."""
         return {p: r.high_watermark for p, r in self._hosted.replicas.items()}

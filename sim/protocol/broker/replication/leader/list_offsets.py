@@ -1,4 +1,4 @@
-"""What a leader answers to ListOffsets: where its log begins or ends, and for whom.
+"""ListOffsets at a leader: log start, log end, or end for a consumer.
 
 Source: ``Partition.fetchOffsetForTimestamp``, ``ReplicaManager.fetchOffset``; KIP-207 for the gate.
 """
@@ -9,7 +9,7 @@ from sim.protocol.messages.data import READ_COMMITTED, ListOffsetsRequest, ListO
 
 
 def list_offsets(hosted: HostedPartitions, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """The log start, the log end for a follower, or how far a client may read."""
+    """The log start, the log end for a follower, or the end for a consumer."""
     partition = request.partition
     replica = hosted.led(partition)
     if isinstance(replica, ErrorCode):

@@ -1,7 +1,7 @@
-"""What moves a replica's log start: retention, DeleteRecords, and what a follower hears.
+"""Log starts of replicas: moved by retention, DeleteRecords, and followers' leaders.
 
 DeleteRecords moves the leader's log start at once; the request waits until every live follower has
-followed, as far as their fetches tell.
+followed, by the log starts in their fetches.
 
 Source: ``ReplicaManager.deleteRecords``, ``DelayedDeleteRecords``,
 ``Partition.deleteRecordsOnLeader``, ``Partition.lowWatermarkIfLeader``; KIP-107.
@@ -18,7 +18,7 @@ from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.events import LogStartMoved, StorageBroke
 from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
-from sim.protocol.broker.replication.rows import note_log_start
+from sim.protocol.broker.replication.trace_rows import note_log_start
 from sim.protocol.messages.delete_records import (
     UP_TO_HIGH_WATERMARK,
     DeleteRecordsRequest,
@@ -28,12 +28,12 @@ from sim.protocol.messages.delete_records import (
 from sim.units import NEVER, Micros
 
 TIMER = "delete-records"
-"""Name of the timer of requests that wait for followers."""
+"""Timer of requests that wait for followers."""
 
 
 @dataclass(slots=True)
 class _Deletion:
-    """A request that waits for followers: which partitions, up to which offsets."""
+    """A DeleteRecords request that waits for followers: partitions and offsets."""
 
     token: int
     deadline: Micros
@@ -51,7 +51,7 @@ class LogStarts:
         """Requests that wait for followers, oldest first. Not to be changed."""
 
     def moved(self, event: LogStartMoved, out: Effects) -> None:
-        """Retention has moved a log's start: write it down, and tell followers when they ask."""
+        """Retention has moved a log start: writes the row; followers' next responses have it."""
         note_log_start(
             self._hosted.broker, event.partition, event.before, event.after, event.reason, out
         )
@@ -59,7 +59,7 @@ class LogStarts:
         self.check(event.partition, out)
 
     def request(self, token: int, request: DeleteRecordsRequest, now: Micros, out: Effects) -> None:
-        """Move log starts; answer, or wait until followers have done the same."""
+        """Moves log starts; answers, or waits until followers have done the same."""
         work = _Deletion(token, now + request.timeout_us)
         for partition, offset in request.offsets:
             self._delete(work, partition, offset, out)
@@ -72,22 +72,22 @@ class LogStarts:
             self._set_timer(out)
 
     def check(self, partition: TopicPartition, out: Effects) -> None:
-        """Followers may have followed, or this broker leads no more: let go who waited for it."""
+        """Followers may have followed, or this broker is no longer leader: completes requests."""
         for work in [w for w in self.waiting if partition in w.waiting or not w.waiting]:
-            wanted = work.waiting.get(partition)
-            if wanted is not None:
+            target = work.waiting.get(partition)
+            if target is not None:
                 replica = self._hosted.led(partition)
                 if isinstance(replica, ErrorCode):
                     work.results.append(DeleteRecordsResult(partition, replica))
                     del work.waiting[partition]
-                elif (low := self.low_watermark(replica)) >= wanted:
+                elif (low := self.low_watermark(replica)) >= target:
                     work.results.append(DeleteRecordsResult(partition, ErrorCode.NONE, low))
                     del work.waiting[partition]
             if not work.waiting:
                 self._finish(work, out)
 
     def expire(self, now: Micros, out: Effects) -> None:
-        """Requests whose time is over answer REQUEST_TIMED_OUT; the leader's log start stays."""
+        """Answers expired requests with REQUEST_TIMED_OUT; the leader's log start stays."""
         for work in [w for w in self.waiting if w.deadline <= now]:
             for partition in work.waiting:
                 work.results.append(DeleteRecordsResult(partition, ErrorCode.REQUEST_TIMED_OUT))
@@ -102,7 +102,7 @@ class LogStarts:
                 low = min(low, remote.log_start_offset)
         return low
 
-    # -- inside -----------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
     def _delete(
         self, work: _Deletion, partition: TopicPartition, offset: Offset, out: Effects
@@ -111,12 +111,12 @@ class LogStarts:
         if isinstance(replica, ErrorCode):
             work.results.append(DeleteRecordsResult(partition, replica))
             return
-        wanted = replica.high_watermark if offset == UP_TO_HIGH_WATERMARK else offset
-        error = self._refusal(replica, wanted)
+        target = replica.high_watermark if offset == UP_TO_HIGH_WATERMARK else offset
+        error = self._refusal(replica, target)
         if error is ErrorCode.NONE:
-            error = self._raise(replica, wanted, "delete_records", out)
+            error = self._raise(replica, target, "delete_records", out)
         if error is ErrorCode.NONE:
-            work.waiting[partition] = wanted
+            work.waiting[partition] = target
         else:
             work.results.append(DeleteRecordsResult(partition, error))
 
@@ -142,7 +142,7 @@ class LogStarts:
         return ErrorCode.NONE
 
     def learned(self, replica: Replica, offset: Offset, out: Effects) -> bool:
-        """A follower hears where its leader's log starts; returns whether its own moved.
+        """Adopts a leader's log start; true if the follower's own moved.
 
         Source: ``ReplicaFetcherThread.processPartitionData``.
         """

@@ -1,8 +1,8 @@
-"""What ends with a leadership: those who waited for it are told, and the coordinators.
+"""Ends of leaderships: waiting requests fail, and coordinators unload.
 
-The group coordinator of 4.0 has a thread of its own, in which it lets go of a partition. Until then
-it waits for its writes as before, and takes any high watermark for theirs: also one that passes
-them in the follower that the broker is now, whose log was cut and filled anew (KAFKA-20634).
+The group coordinator of 4.0 unloads a partition in a thread of its own. Until then it waits for its
+writes as before, and takes any high watermark for theirs: also one that passes them in the follower
+that the broker is now, whose log was truncated and refilled (KAFKA-20634).
 
 Source: ``ReplicaManager.makeFollowers``, ``CoordinatorRuntime.scheduleUnloadOperation``,
 ``CoordinatorPartitionWriter.ListenerAdapter``.
@@ -21,13 +21,13 @@ from sim.units import Micros
 
 
 class LostLeaderships:
-    """Leaderships of one broker that are over, or not yet over for a coordinator.
+    """Lost leaderships of one broker, and those that a coordinator has not unloaded yet.
 
     Args:
         threads: The broker's threads.
         produces: Requests that fail when a leadership ends.
         log_starts: Requests that end with it, too.
-        at_once: Whether coordinators hear of it at once (KAFKA-20634).
+        at_once: True if coordinators unload at once (KAFKA-20634).
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class LostLeaderships:
     def lost(
         self, partition: TopicPartition, epoch: LeaderEpoch, now: Micros, out: Effects
     ) -> None:
-        """The partition is led elsewhere from that epoch on."""
+        """The partition has another leader from that epoch on."""
         late = partition.topic == OFFSETS_TOPIC and not self._at_once
         self._produces.leadership_lost(partition, now, out, spares_coordinators=late)
         self._log_starts.check(partition, out)
@@ -58,12 +58,12 @@ class LostLeaderships:
             out.append(LeadershipApplied(partition, is_leader=False, leader_epoch=epoch))
 
     def watermark_moved(self, replica: Replica, out: Effects) -> None:
-        """A follower's high watermark has moved: a coordinator that is left may wait for it."""
+        """A follower's high watermark has advanced; a coordinator that is still loaded may wait."""
         if replica.partition in self._unloading:
             self._produces.complete_below_high_watermark(replica, out)
 
     def finish(self, partition: TopicPartition, now: Micros, out: Effects) -> None:
-        """It is led here again: a coordinator lets go of it before it loads it anew."""
+        """The broker leads again: a coordinator unloads before it loads again."""
         epoch = self._unloading.get(partition)
         if epoch is not None:
             self._unload(partition, epoch, now, out)

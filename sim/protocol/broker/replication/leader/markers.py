@@ -1,4 +1,4 @@
-"""Requests of transaction coordinators for markers, until each partition of them is decided.
+"""Open WriteTxnMarkers requests of transaction coordinators.
 
 Source: ``KafkaApis.handleWriteTxnMarkersRequest``; KIP-98.
 """
@@ -13,17 +13,17 @@ from sim.protocol.messages.transaction import WriteTxnMarkersRequest, WriteTxnMa
 
 
 class MarkerRequests:
-    """The requests of one broker that are not answered."""
+    """The open requests of one broker."""
 
     def __init__(self) -> None:
         self._open: dict[int, WriteTxnMarkersRequest] = {}
 
     def add(self, token: int, request: WriteTxnMarkersRequest) -> None:
-        """A request whose markers are about to be appended."""
+        """Adds a request whose markers are about to be appended."""
         self._open[token] = request
 
     def answer(self, token: int, results: list[ProduceResult], out: Effects) -> None:
-        """Every partition of a request is decided: the group coordinator hears of it first."""
+        """Every partition of a request is decided: the group coordinator gets the outcome first."""
         request = self._open.pop(token)
         ended = request.producer_id, request.producer_epoch, request.committed
         out.extend(

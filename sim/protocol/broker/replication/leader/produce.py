@@ -1,7 +1,7 @@
-"""How a leader takes in records: append, wait for the high watermark, acknowledge.
+"""Produce requests at a leader: append, wait for the high watermark, acknowledge.
 
 A request appends to one partition after the other. ``flush.messages`` puts an fsync between an
-append and everything that follows it, and whoever wants to append to that log meanwhile waits.
+append and everything that follows it, and other appends to that log wait meanwhile.
 
 Source: ``ReplicaManager.appendRecords``, ``DelayedProduce``; KIP-98 for duplicates.
 """
@@ -24,7 +24,7 @@ from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetche
 from sim.protocol.broker.replication.leader.delayed_produces import DelayedProduces, internal_token
 from sim.protocol.broker.replication.leader.high_watermarks import HighWatermarks
 from sim.protocol.broker.replication.log_locks import LogLocks
-from sim.protocol.broker.replication.rows import note_append
+from sim.protocol.broker.replication.trace_rows import note_append
 from sim.protocol.messages.data import ProduceRequest, ProduceResponse, ProduceResult
 from sim.protocol.ports import NO_GUARD, Appended, Batch
 from sim.units import Micros, timestamp_ms
@@ -34,26 +34,26 @@ class SpecialWrite(Protocol):
     """Writes of a transaction; see ``sim.protocol.broker.replication.leader.transactions``."""
 
     def write(self, replica: Replica, batch: Batch | None, now: Micros, out: Effects) -> Appended:
-        """Append to a partition that this broker leads."""
+        """Appends to a partition that this broker leads."""
 
 
 @dataclass(slots=True)
 class ProduceWork:
-    """A request between its appends and its answer."""
+    """A request between its appends and its response."""
 
     token: int
     acks: int
     timeout_us: Micros
-    """Of the wait for followers, which begins after the last append."""
+    """Timeout of the wait for followers, which begins after the last append."""
     batches: Sequence[tuple[TopicPartition, Batch | None]]
-    """To append one after the other: each waits for its log, and for the fsync of the former."""
+    """Batches to append one after the other: each waits for its log, and for the fsync before."""
     special: SpecialWrite | None = None
     guard: int = NO_GUARD
     follows_watermark: bool = False
     appended: list[tuple[Replica, Appended]] = field(default_factory=list)
     failed: list[ProduceResult] = field(default_factory=list)
     done: int = 0
-    """How many of the batches are decided."""
+    """Number of decided batches."""
 
 
 class ProducePath:
@@ -62,9 +62,9 @@ class ProducePath:
     Args:
         hosted: The broker's partitions.
         locks: The locks of their logs.
-        watermarks: Those that an append may move.
-        delayed: Where requests with acks=all wait.
-        fetches: Of followers, for which an append is new data.
+        watermarks: High watermarks, which an append may advance.
+        delayed: Purgatory of requests with acks=all.
+        fetches: Fetches of followers, which an append may wake.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class ProducePath:
         self._fetches = fetches
 
     def request(self, token: int, request: ProduceRequest, now: Micros, out: Effects) -> None:
-        """Append every batch; answer, or wait for the high watermark."""
+        """Appends every batch; answers, or waits for the high watermark."""
         if request.acks not in (-1, 0, 1):
             results = tuple(
                 ProduceResult(p, ErrorCode.INVALID_REQUIRED_ACKS) for p, _ in request.batches
@@ -93,7 +93,7 @@ class ProducePath:
         self._append_all(work, now, out)
 
     def append_internal(self, event: AppendInternal, now: Micros, out: Effects) -> None:
-        """A coordinator's write: as with acks=all, or following the high watermark."""
+        """A coordinator's append: as with acks=all, or completed by the high watermark alone."""
         work = ProduceWork(
             internal_token(event.token),
             -1,
@@ -115,14 +115,14 @@ class ProducePath:
         now: Micros,
         out: Effects,
     ) -> None:
-        """Append what belongs to a transaction; ``refused`` is decided already."""
+        """Appends batches of a transaction; ``refused`` is decided already."""
         work = ProduceWork(token, acks, timeout_us, batches, special, failed=refused)
         self._append_all(work, now, out)
 
-    # -- inside -----------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
     def _append_all(self, work: ProduceWork, now: Micros, out: Effects) -> None:
-        """Append what is left, until a log's lock or an fsync has to be waited for.
+        """Appends the remaining batches, until a log's lock or an fsync has to be waited for.
 
         Source: ``ReplicaManager.appendToLocalLog``: one partition after the other.
         """
@@ -130,7 +130,7 @@ class ProducePath:
         while work.done < len(work.batches):
             partition, batch = work.batches[work.done]
             if locks.is_held(partition):
-                locks.wait(partition, partial(self._go_on, work, now))
+                locks.wait(partition, partial(self._continue, work, now))
                 return
             work.done += 1
             if self._append(work, partition, batch, now, out):
@@ -139,10 +139,10 @@ class ProducePath:
                 return
         self._after_appends(work, now, out)
 
-    def _go_on(self, work: ProduceWork, since: Micros, now: Micros, out: Effects) -> None:
-        """It is this request's turn at a log."""
+    def _continue(self, work: ProduceWork, since: Micros, now: Micros, out: Effects) -> None:
+        """Continues with a log whose lock is free."""
         if _by_handler(work, work.batches[work.done][0]):
-            out.append(fx.KeptWaiting(since))
+            out.append(fx.HandlerBlocked(since))
         self._append_all(work, now, out)
 
     def _append(
@@ -153,7 +153,7 @@ class ProducePath:
         now: Micros,
         out: Effects,
     ) -> bool:
-        """Append one batch, or refuse it; returns whether an fsync is due."""
+        """Appends one batch, or refuses it; true if an fsync is due."""
         hosted = self._hosted
         replica = hosted.led(partition)
         if isinstance(replica, ErrorCode):
@@ -173,7 +173,7 @@ class ProducePath:
             else:
                 appended = special.write(replica, batch, now, out)
         except CorruptRecord:
-            # A header of the log itself, not of the batch; the client tries again, as with Kafka.
+            # A header of the log, not of the batch; the client retries, as with Kafka.
             self._refuse(work, replica, ErrorCode.CORRUPT_MESSAGE, out)
             return False
         except StorageFailed as failure:
@@ -219,11 +219,11 @@ class ProducePath:
             self._delayed.answer(work.token, results, out)
 
     def _without_offline(self, work: ProduceWork, out: Effects) -> None:
-        """What was appended to a log directory that has failed since is not acknowledged."""
+        """Appends to a log directory that has failed since are not acknowledged."""
         offline = self._hosted.offline
-        gone = [replica for replica, _ in work.appended if replica.partition in offline]
+        lost = [replica for replica, _ in work.appended if replica.partition in offline]
         work.appended = [pair for pair in work.appended if pair[0].partition not in offline]
-        for replica in gone:
+        for replica in lost:
             self._refuse(work, replica, ErrorCode.KAFKA_STORAGE_ERROR, out)
 
     def _wait(self, work: ProduceWork, now: Micros, out: Effects) -> None:
@@ -247,7 +247,7 @@ class ProducePath:
 
 
 def _by_handler(work: ProduceWork, partition: TopicPartition) -> bool:
-    """Whether a request handler does it: groups' coordinators have threads of their own.
+    """True if a request handler does it: group coordinators have threads of their own.
 
     Source: ``CoordinatorRuntime``, ``MultiThreadedEventProcessor``; the transaction coordinator
     appends in the handler of the request.

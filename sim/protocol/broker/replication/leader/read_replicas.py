@@ -1,7 +1,7 @@
-"""Which replica a consumer reads from (KIP-392): its leader, or one in its own rack.
+"""Preferred read replica of a consumer (KIP-392): the leader, or one in its own rack.
 
-The leader chooses; the consumer then fetches there, until its lease ends or something is amiss. A
-follower serves what it knows to be committed, which may be one fetch behind its leader.
+The leader chooses; the consumer then fetches there, until its lease ends or an error comes. A
+follower serves committed records as far as it knows, which may be one fetch behind its leader.
 
 Source: ``org.apache.kafka.common.replica.RackAwareReplicaSelector``,
 ``ReplicaManager.findPreferredReadReplica``, ``FetchParams.fetchOnlyLeader``.
@@ -18,11 +18,11 @@ from sim.units import MS, Micros
 def preferred_read_replica(
     replica: Replica, image: MetadataImage, rack: str, offset: Offset
 ) -> NodeId:
-    """The broker that a consumer of the rack shall read from; NO_LEADER: this one, which leads.
+    """Preferred read replica for a consumer of the rack; NO_LEADER: this leader.
 
-    Members of the ISR that have the offset may serve it. Whoever leads in the consumer's own rack
-    serves it itself; of several others in that rack, the one with the longest log, then the one
-    that was caught up last (to the millisecond), then the one with the larger id.
+    Members of the ISR that have the offset may serve it. A leader in the consumer's own rack serves
+    it; of several followers in that rack, the one with the longest log, then the one that was
+    caught up last (to the millisecond), then the one with the larger id.
     """
     own = image.brokers.get(replica.broker)
     if own is None or own.rack == rack:
@@ -44,7 +44,7 @@ def preferred_read_replica(
 
 
 def _caught_up_at(replica: Replica, remote: RemoteReplica) -> Micros:
-    """When the follower last had everything; a fetch that does not list the partition counts."""
+    """Last time at which the follower had everything; a fetch without the partition counts."""
     at = remote.last_caught_up_us
     if remote.clock is not None and remote.log_end_offset == replica.log.log_end_offset:
         at = max(at, remote.clock.last_fetch_us)
@@ -54,9 +54,10 @@ def _caught_up_at(replica: Replica, remote: RemoteReplica) -> Micros:
 def follower_for_reader(
     hosted: HostedPartitions, partition: TopicPartition, error: ErrorCode
 ) -> Replica | ErrorCode:
-    """The follower that this broker has of the partition, if there is one; else the error.
+    """This broker's follower of the partition, if there is one; else the error.
 
-    A consumer may fetch from any replica since it says its rack, even an empty one (version 11).
+    A consumer may fetch from any replica since its requests carry a rack, even an empty one
+    (version 11).
     """
     if error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
         return error

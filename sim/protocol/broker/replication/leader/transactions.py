@@ -1,12 +1,12 @@
-"""How a leader takes in what belongs to transactions: verified batches, and markers.
+"""Transactional batches at a leader: verification, appends, and markers.
 
-The first batch of a transaction in a partition waits until the coordinator has agreed: with
-transaction version 2 the leader adds the partition to the transaction by asking, before that it
-only asks whether the partition is in it. The log gives a guard before the question, and takes the
-batch only with that guard: if the transaction has ended meanwhile, the answer came too late.
+The first batch of a transaction in a partition waits until the coordinator has verified it: with
+transaction version 2 that also adds the partition to the transaction, before that it is only looked
+up. The log gives a verification guard before the request, and accepts the batch only with that
+guard: if the transaction has ended meanwhile, the response came too late.
 
-Simplified: each produce request asks by itself, where Kafka puts all that wait for a coordinator
-into one request.
+Simplified: each produce request is verified on its own, where Kafka combines all that wait for a
+coordinator into one request.
 
 Source: ``ReplicaManager.handleProduceAppend``, ``AddPartitionsToTxnManager``,
 ``KafkaApis.handleWriteTxnMarkersRequest``; KIP-98, KIP-890.
@@ -39,17 +39,17 @@ from sim.trace.rows.clients import Markers
 from sim.units import Micros, timestamp_ms
 
 CHANNEL = "verification"
-"""The connections on which leaders ask coordinators."""
+"""Channel of leaders to coordinators."""
 
 TIMER = "verification"
-"""Name of the timer that asks again."""
+"""Timer of the next attempt."""
 
 COORDINATORS_SEQUENCE = 0
-"""Of every batch that a coordinator writes for a transaction."""
+"""Sequence of every batch that a coordinator writes for a transaction."""
 
 
 class Guarded(SpecialWrite):
-    """How batches are written that bring guards."""
+    """Appends batches with their verification guards."""
 
     __slots__ = ("_guards",)
 
@@ -57,7 +57,7 @@ class Guarded(SpecialWrite):
         self._guards = guards
 
     def write(self, replica: Replica, batch: Batch | None, now: Micros, out: Effects) -> Appended:
-        """Append with the partition's guard."""
+        """Appends with the partition's guard."""
         del out
         assert batch is not None, "only a marker is made by the leader"
         guard = self._guards.get(replica.partition, NO_GUARD)
@@ -65,7 +65,7 @@ class Guarded(SpecialWrite):
 
 
 class Marking(SpecialWrite):
-    """How a coordinator's markers are written."""
+    """Appends a coordinator's markers."""
 
     __slots__ = ("_broker", "_request")
 
@@ -74,7 +74,7 @@ class Marking(SpecialWrite):
         self._request = request
 
     def write(self, replica: Replica, batch: Batch | None, now: Micros, out: Effects) -> Appended:
-        """Append the marker, and say so in the trace."""
+        """Appends the marker, with its trace row."""
         del batch
         request = self._request
         replica.transactional = True
@@ -94,29 +94,29 @@ class Marking(SpecialWrite):
         return appended
 
 
-Settled = Callable[[ErrorCode, tuple[TopicPartition, ...], Micros, Effects], None]
-"""What to do when the coordinator has answered for the partitions."""
+OnVerified = Callable[[ErrorCode, tuple[TopicPartition, ...], Micros, Effects], None]
+"""Called when the coordinator has answered for the partitions."""
 
 
 @dataclass(slots=True)
-class _Question:
-    """A verification under way."""
+class _Verification:
+    """A verification in flight."""
 
     transaction: InTransaction
-    asked: tuple[TopicPartition, ...]
+    partitions: tuple[TopicPartition, ...]
     began: Micros
-    settled: Settled
+    settled: OnVerified
     retries: bool
-    """Whether the broker asks again by itself while the coordinator is busy."""
+    """True if the broker retries while the coordinator is busy."""
 
 
 class TransactionPath:
-    """What one broker's leaders do for transactions.
+    """Transactions at one broker's leaders.
 
     Args:
         hosted: The broker's partitions.
         produce: Appends.
-        markers: Requests for markers that are not answered.
+        markers: Open WriteTxnMarkers requests.
     """
 
     def __init__(
@@ -125,26 +125,26 @@ class TransactionPath:
         self._hosted = hosted
         self._produce = produce
         self._markers = markers
-        self._questions: dict[int, _Question] = {}
-        self._again: list[tuple[Micros, _Question]] = []
+        self._open: dict[int, _Verification] = {}
+        self._again: list[tuple[Micros, _Verification]] = []
 
     # -- appends -----------------------------------------------------------------------------------
 
     def produce(self, token: int, request: ProduceRequest, now: Micros, out: Effects) -> None:
-        """A transactional producer's request: append what is verified, ask for the rest first."""
+        """Handles a transactional Produce: appends verified batches, verifies the others first."""
         guards: dict[TopicPartition, int] = {}
         hosted, first = self._hosted, request.batches[0][1]
         transaction = InTransaction(
             request.transactional_id, first.producer_id, first.producer_epoch
         )
-        wanted = (
+        appends = (
             (hosted.led(partition), batch.base_sequence)
             for partition, batch in request.batches
             if batch.is_transactional
         )
         self._verify(
             transaction,
-            tuple((replica, first) for replica, first in wanted if isinstance(replica, Replica)),
+            tuple((replica, first) for replica, first in appends if isinstance(replica, Replica)),
             guards,
             partial(self._produced, token, request, guards),
             now,
@@ -153,7 +153,7 @@ class TransactionPath:
         )
 
     def verify_internal(self, event: VerifyInternal, now: Micros, out: Effects) -> None:
-        """Offsets that the group coordinator is to take in with a transaction (KIP-447)."""
+        """Verifies offsets that the group coordinator is to append with a transaction (KIP-447)."""
         partition, transaction = event.partition, event.transaction
         replica = self._hosted.led(partition)
         if isinstance(replica, ErrorCode):
@@ -175,11 +175,11 @@ class TransactionPath:
         event: VerifyInternal,
         guards: dict[TopicPartition, int],
         error: ErrorCode,
-        asked: tuple[TopicPartition, ...],
+        partitions: tuple[TopicPartition, ...],
         now: Micros,
         out: Effects,
     ) -> None:
-        del asked, now
+        del partitions, now
         guard = by_coordinator(guards[event.partition])
         out.append(InternalVerified(event.token, error_for_group(error), guard))
 
@@ -189,16 +189,16 @@ class TransactionPath:
         request: ProduceRequest,
         guards: dict[TopicPartition, int],
         error: ErrorCode,
-        asked: tuple[TopicPartition, ...],
+        partitions: tuple[TopicPartition, ...],
         now: Micros,
         out: Effects,
     ) -> None:
         refused: list[ProduceResult] = []
         batches = request.batches
         if error is not ErrorCode.NONE:
-            told = error_for_producer(error, self._hosted.config.transaction.version)
-            refused = [ProduceResult(partition, told) for partition in asked]
-            batches = tuple(pair for pair in batches if pair[0] not in asked)
+            refusal = error_for_producer(error, self._hosted.config.transaction.version)
+            refused = [ProduceResult(partition, refusal) for partition in partitions]
+            batches = tuple(pair for pair in batches if pair[0] not in partitions)
         timeout = request.timeout_us
         self._produce.special(
             token, request.acks, timeout, Guarded(guards), batches, refused, now, out
@@ -209,23 +209,23 @@ class TransactionPath:
     def _verify(
         self,
         transaction: InTransaction,
-        wanted: tuple[tuple[Replica, int], ...],
+        appends: tuple[tuple[Replica, int], ...],
         guards: dict[TopicPartition, int],
-        settled: Settled,
+        settled: OnVerified,
         now: Micros,
         out: Effects,
         *,
         retries: bool,
     ) -> None:
-        """Get guards, and ask the coordinator for those partitions that need one.
+        """Gets guards, and sends the partitions that need one to the coordinator.
 
-        ``wanted``: leaders, and the sequence of the first record for each.
+        ``appends``: leaders, and the sequence of the first record for each.
         """
         config = self._hosted.config.transaction
         unchecked = not config.verifies and config.version < 2
         producer, epoch = transaction.producer_id, transaction.producer_epoch
-        asked = []
-        for replica, sequence in wanted:
+        partitions = []
+        for replica, sequence in appends:
             replica.transactional = True
             guards[replica.partition] = UNCHECKED_GUARD
             if unchecked:
@@ -235,34 +235,34 @@ class TransactionPath:
             )
             guards[replica.partition] = guard
             if guard != NO_GUARD:
-                asked.append(replica.partition)
-        if not asked:
+                partitions.append(replica.partition)
+        if not partitions:
             settled(ErrorCode.NONE, (), now, out)
             return
         again = retries and config.version >= 2
-        self._ask(_Question(transaction, tuple(asked), now, settled, again), now, out)
+        self._send(_Verification(transaction, tuple(partitions), now, settled, again), now, out)
 
-    def _ask(self, question: _Question, now: Micros, out: Effects) -> None:
+    def _send(self, verification: _Verification, now: Micros, out: Effects) -> None:
         hosted = self._hosted
         config = hosted.config.transaction
         image = hosted.image
         count = image.partition_counts.get(TRANSACTIONS_TOPIC, 0)
         leader = -1
         if count:
-            number = partition_for_group(question.transaction.transactional_id, count)
+            number = partition_for_group(verification.transaction.transactional_id, count)
             leader = image.leader_of(TopicPartition(TRANSACTIONS_TOPIC, number))
         registration = image.brokers.get(leader)
         if registration is None or registration.fenced:
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            question.settled(error, question.asked, now, out)
+            verification.settled(error, verification.partitions, now, out)
             return
         correlation = hosted.next_correlation()
-        self._questions[correlation] = question
+        self._open[correlation] = verification
         request = AddPartitionsToTxnRequest(
-            question.transaction.transactional_id,
-            question.transaction.producer_id,
-            question.transaction.producer_epoch,
-            question.asked,
+            verification.transaction.transactional_id,
+            verification.transaction.producer_id,
+            verification.transaction.producer_epoch,
+            verification.partitions,
             verify_only=config.version < 2,
         )
         out.append(fx.Send(leader, correlation, request, config.request_timeout_us, CHANNEL))
@@ -274,33 +274,33 @@ class TransactionPath:
         now: Micros,
         out: Effects,
     ) -> None:
-        """The coordinator agreed, or not, or has no time now."""
-        question = self._questions.pop(correlation, None)
-        if question is None:
+        """Handles the coordinator's response."""
+        verification = self._open.pop(correlation, None)
+        if verification is None:
             return
         config = self._hosted.config.transaction
         limit = min(config.retry_us_max, config.request_timeout_us)
         busy = response.error is ErrorCode.CONCURRENT_TRANSACTIONS
-        if busy and question.retries and now - question.began < limit:
-            self._again.append((now + config.retry_backoff_us, question))
+        if busy and verification.retries and now - verification.began < limit:
+            self._again.append((now + config.retry_backoff_us, verification))
             out.append(fx.SetTimer(TIMER, min(at for at, _ in self._again)))
             return
-        question.settled(response.error, question.asked, now, out)
+        verification.settled(response.error, verification.partitions, now, out)
 
     def failed(self, correlation: int, now: Micros, out: Effects) -> bool:
-        """No answer came; returns whether it was a question of this path."""
-        question = self._questions.pop(correlation, None)
-        if question is None:
+        """No response came; true if it was a verification of this path."""
+        verification = self._open.pop(correlation, None)
+        if verification is None:
             return False
-        question.settled(ErrorCode.NETWORK_EXCEPTION, question.asked, now, out)
+        verification.settled(ErrorCode.NETWORK_EXCEPTION, verification.partitions, now, out)
         return True
 
     def wake(self, now: Micros, out: Effects) -> None:
-        """Ask again what the coordinator had no time for."""
-        due = [question for at, question in self._again if at <= now]
-        self._again = [(at, question) for at, question in self._again if at > now]
-        for question in due:
-            self._ask(question, now, out)
+        """Sends verifications again for which the coordinator was busy."""
+        due = [verification for at, verification in self._again if at <= now]
+        self._again = [(at, verification) for at, verification in self._again if at > now]
+        for verification in due:
+            self._send(verification, now, out)
         if self._again:
             out.append(fx.SetTimer(TIMER, min(at for at, _ in self._again)))
 
@@ -309,7 +309,7 @@ class TransactionPath:
     def write_markers(
         self, token: int, request: WriteTxnMarkersRequest, now: Micros, out: Effects
     ) -> None:
-        """A coordinator ends a transaction in partitions led here; acks=all."""
+        """WriteTxnMarkers: ends a transaction in partitions led here; acks=all."""
         hosted = self._hosted
         self._markers.add(token, request)
         self._produce.special(
@@ -325,10 +325,10 @@ class TransactionPath:
 
 
 def error_for_producer(error: ErrorCode, version: int) -> ErrorCode:
-    """What a producer is told when its transaction could not be verified.
+    """Error for a producer whose transaction could not be verified.
 
-    What it may simply try again becomes NOT_ENOUGH_REPLICAS, which clients retry without asking for
-    metadata first.
+    A retriable one becomes NOT_ENOUGH_REPLICAS, which clients retry without a metadata update
+    first.
 
     Source: ``ReplicaManager.handleProduceAppend``, ``AddPartitionsToTxnManager``.
     """
@@ -340,7 +340,7 @@ def error_for_producer(error: ErrorCode, version: int) -> ErrorCode:
 
 
 def error_for_group(error: ErrorCode) -> ErrorCode:
-    """The same for offsets: what may be tried again is COORDINATOR_LOAD_IN_PROGRESS.
+    """The same for offsets: a retriable error is COORDINATOR_LOAD_IN_PROGRESS.
 
     Source: ``CoordinatorPartitionWriter``, ``GroupMetadataManager.maybeConvertOffsetCommitError``.
     """

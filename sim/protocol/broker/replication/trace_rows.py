@@ -1,4 +1,4 @@
-"""Rows of the trace that more than one part of a broker's data plane writes."""
+"""Trace rows that several parts of a replica manager write."""
 
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.protocol.broker.replica import Replica
@@ -13,7 +13,7 @@ from sim.trace.rows.log import Appends, LogContents, LogStarts
 def note_append(
     broker: NodeId, partition: TopicPartition, batch: Batch, out: Effects, *, as_leader: bool
 ) -> None:
-    """The trace row of one batch written to one replica; another one if it has gaps."""
+    """Trace row of one batch written to one replica; another one if it has gaps."""
     base, last, count = batch.base_offset, batch.last_offset, batch.record_count
     out.append(
         Appends.row(
@@ -57,13 +57,13 @@ def note_log_start(
     reason: str,
     out: Effects,
 ) -> None:
-    """The trace row of a log start that moved."""
+    """Trace row of a log start that moved."""
     row = LogStarts.row(broker, *partition, from_offset=before, to_offset=after, reason=reason)
     out.append(row)
 
 
 def note_stable(broker: NodeId, replica: Replica, out: Effects) -> None:
-    """The trace row of a last stable offset, if it has moved."""
+    """Trace row of a last stable offset, if it has moved."""
     stable = replica.log.transactions.last_stable_offset(replica.high_watermark)
     if stable == replica.last_stable:
         return
@@ -82,7 +82,7 @@ def note_stable(broker: NodeId, replica: Replica, out: Effects) -> None:
 
 
 def note_leadership(broker: NodeId, replica: Replica, role: str, out: Effects) -> None:
-    """The trace row of what a broker now is for a partition."""
+    """Trace row of a broker's role in a partition."""
     out.append(
         Leadership.row(
             broker,

@@ -1,6 +1,6 @@
-"""How fast a broker may bring learners up to date: so many bytes a second for all its groups.
+"""Rate limit of learner recovery, in bytes a second for all groups of a broker.
 
-Voters that lie behind are not held back: they count, and clients may wait for them.
+Voters that are behind are not limited: they count, and clients may wait for them.
 
 Source: Redpanda v25.1 ``raft/{recovery_stm,coordinated_recovery_throttle}.cc``.
 """
@@ -9,7 +9,7 @@ from sim.units import SECOND, Bytes, Micros
 
 
 class RecoveryThrottle:
-    """A bucket of bytes, filled evenly, that may be overdrawn by one read.
+    """A token bucket of bytes that one read may overdraw.
 
     Args:
         rate: ``raft_learner_recovery_rate``, bytes a second; at least 1.
@@ -21,7 +21,7 @@ class RecoveryThrottle:
         self._filled_at: Micros = 0
 
     def allows(self, now: Micros) -> bool:
-        """Whether something may be sent at this instant."""
+        """True if a read may be sent at this instant."""
         gained = (now - self._filled_at) * self._rate // SECOND
         if gained > 0:
             self._left = min(self._rate, self._left + gained)
@@ -29,5 +29,5 @@ class RecoveryThrottle:
         return self._left > 0
 
     def take(self, size: Bytes) -> None:
-        """So much is sent."""
+        """Takes a read's size from the bucket."""
         self._left -= size

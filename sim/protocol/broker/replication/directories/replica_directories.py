@@ -1,4 +1,4 @@
-"""A broker's replicas and its log directories: which may be opened, and where each one lies.
+"""A broker's replicas and its log directories: may a log be opened, and its assignment.
 
 Source: ``kafka.server.ReplicaManager`` and ``org.apache.kafka.server.AssignmentsManager`` (KIP-112,
 KIP-858).
@@ -19,7 +19,7 @@ class ReplicaDirectories:
 
     Args:
         hosted: The broker's partitions.
-        placement: Where logs lie; ``None``: one directory, which nobody asks about.
+        placement: Directories of logs; ``None``: a single one.
     """
 
     def __init__(self, hosted: HostedPartitions, placement: Placement | None) -> None:
@@ -28,7 +28,7 @@ class ReplicaDirectories:
         self._assignments = DirectoryAssignments()
 
     def is_online(self, partition: TopicPartition, state: PartitionRegistration) -> bool:
-        """Whether this broker's replica may be taken up; one that may not is offline from now."""
+        """True if this broker's replica may be opened; one that may not is offline from now on."""
         if partition in self._hosted.offline:
             return False
         if self._placement is None or partition in self._hosted.replicas:
@@ -39,16 +39,16 @@ class ReplicaDirectories:
         return False
 
     def forget(self, partition: TopicPartition) -> None:
-        """The partition is no business of this broker any more."""
+        """Drops a partition that this broker no longer has."""
         self._hosted.offline.pop(partition, None)
         self._assignments.drop(partition)
 
     def drop(self, partition: TopicPartition) -> None:
-        """The controller need not be told where the replica lies."""
+        """Drops the replica's pending assignment."""
         self._assignments.drop(partition)
 
     def compare(self, partition: TopicPartition, state: PartitionRegistration) -> None:
-        """Note to tell the controller if the replica lies elsewhere than it knows."""
+        """Adds an assignment if the replica's directory differs from the metadata."""
         if self._placement is None:
             return
         directory = self._placement.directory_id_of(partition)
@@ -58,11 +58,11 @@ class ReplicaDirectories:
             self._assignments.add(DirectoryAssignment(partition, state.topic_id, directory))
 
     def assign(self, partition: TopicPartition, topic_id: str, directory: str) -> None:
-        """Note to tell the controller that a replica lies, or shall lie, in a directory."""
+        """Adds the assignment of a replica to its present or future directory."""
         self._assignments.add(DirectoryAssignment(partition, topic_id, directory))
 
-    def tell(self, now: Micros, out: Effects) -> None:
-        """Send the controller what waits to be told, if it may be sent."""
+    def send(self, now: Micros, out: Effects) -> None:
+        """Sends pending assignments to the controller, if possible."""
         hosted = self._hosted
         controller = hosted.controller
         if self._assignments.may_send(controller):
@@ -74,18 +74,18 @@ class ReplicaDirectories:
     def answered(
         self, correlation: int, response: AssignReplicasToDirsResponse, now: Micros
     ) -> tuple[DirectoryAssignment, ...]:
-        """The controller has answered; returns what it has noted. :meth:`tell` sends the rest."""
+        """Handles a response; returns the assigned ones. :meth:`send` sends the rest."""
         return self._assignments.answered(correlation, response, now)
 
     def failed(self, correlation: int, now: Micros, out: Effects) -> bool:
-        """Whether the request that failed was this machine's; it will be sent again."""
+        """True if the failed request was this machine's; it will be sent again."""
         if not self._assignments.failed(correlation, now):
             return False
-        self.tell(now, out)
+        self.send(now, out)
         return True
 
     def _registered(self, state: PartitionRegistration) -> str:
-        """Where the controller believes this broker's replica to be."""
+        """This broker's directory of the replica in the metadata."""
         if not state.directories:
             return UNASSIGNED_DIRECTORY
         return state.directories[state.replicas.index(self._hosted.broker)]

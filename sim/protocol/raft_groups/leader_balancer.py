@@ -1,4 +1,4 @@
-"""Which leaders should go where, so that every broker leads about as many partitions.
+"""Leader balancing: every broker leads about as many partitions.
 
 Source: Redpanda v25.1 ``cluster/scheduling/{leader_balancer,leader_balancer_greedy}.cc``.
 """
@@ -7,15 +7,15 @@ from sim.ids import NodeId, TopicPartition
 from sim.protocol.metadata.image import MetadataImage
 
 TRANSFERS_MAX = 512
-"""``leader_balancer_transfer_limit_per_shard``: leaders that move at one time."""
+"""``leader_balancer_transfer_limit_per_shard``: concurrent transfers."""
 
 
 def leaders_to_move(image: MetadataImage) -> dict[TopicPartition, NodeId]:
-    """Partitions whose leader should change, each with the replica that should lead instead.
+    """Partitions whose leader should change, each with its new leader.
 
     Leaders of active brokers are counted. As long as a broker leads at least two partitions more
-    than another one that has a replica of one of them, the most loaded broker that can gives one to
-    the least loaded. Partitions that are being moved stay as they are.
+    than another one that has a replica of one of them, the most loaded such broker gives one to the
+    least loaded. Partitions that are being moved stay as they are.
     """
     led: dict[NodeId, list[TopicPartition]] = {b: [] for b in image.brokers if image.is_active(b)}
     for partition, registration in image.partitions.items():
@@ -42,7 +42,7 @@ def leaders_to_move(image: MetadataImage) -> dict[TopicPartition, NodeId]:
 def _best(
     image: MetadataImage, led: dict[NodeId, list[TopicPartition]], counts: dict[NodeId, int]
 ) -> tuple[TopicPartition, NodeId, NodeId] | None:
-    """The next partition to hand over, from whom, and to whom; ``None`` if nothing gets better."""
+    """Next transfer: partition, old and new leader; ``None`` if none is an improvement."""
     for source in sorted(led, key=lambda broker: (-counts[broker], broker)):
         best: tuple[int, TopicPartition, NodeId] | None = None
         for partition in led[source]:
