@@ -204,6 +204,12 @@ def test_what_keeps_the_rule_is_left_alone(rule, text: str):
     assert list(rule(planted(text))) == []
 
 
+def test_a_docstring_that_only_repeats_the_folder_is_caught():
+    text, path = '"""rules."""\n', "sim/scenario/rules/__init__.py"
+    assert list(house.missing_module_docstring(planted(text, path)))
+    assert list(house.missing_module_docstring(planted(text, "sim/scenario/run/bounds.py"))) == []
+
+
 def test_a_column_that_a_check_takes_by_number_is_caught_whatever_the_row_is_called():
     text = "def f(partition):\n    return partition.change[4] - 1\n"
     assert list(house.numbered_columns(planted(text, "sim/checking/planted.py")))

@@ -119,7 +119,8 @@ def long_functions(source: Source) -> Iterator[Finding]:
 
 def missing_module_docstring(source: Source) -> Iterator[Finding]:
     """A file says what it is for."""
-    if not ast.get_docstring(source.tree):
+    text = ast.get_docstring(source.tree) or ""
+    if text.strip(".").casefold() in ("", Path(source.path).parent.name, Path(source.path).stem):
         yield Finding(source.path, 1, "no docstring says what this file models and leaves out")
 
 

@@ -1,1 +1,1 @@
-"""behaviours."""
+"""Behaviours that differ between Kafka's releases: positions, and since which release."""

@@ -1,1 +1,1 @@
-"""canonical."""
+"""Faults in canonical form: every default written out, in one order."""

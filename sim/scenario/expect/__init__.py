@@ -1,1 +1,1 @@
-"""expect."""
+"""Expectations of a scenario (``expect:``): bounds, and how each is measured."""

@@ -1,1 +1,1 @@
-"""model."""
+"""Models of a scenario file's parts, frozen: they parse, validate and write themselves."""

@@ -1,1 +1,1 @@
-"""overrides."""
+"""Overrides of a scenario's keys: ``--set``, ``--vary`` and patches."""

@@ -1,1 +1,1 @@
-"""rules."""
+"""Validation of a scenario across its parts, as Kafka or the simulator requires it."""

@@ -1,1 +1,1 @@
-"""run."""
+"""Runs of a scenario: the directory, phases, trials, and the result."""
