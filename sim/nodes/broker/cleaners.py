@@ -64,7 +64,9 @@ class LogCleaner:
         self._capacity = capacity_of(share, settings.load_factor)
 
     def begin(self) -> None:
-        """Logs are loaded: every cleaner looks for work at once."""
+        """Starts every cleaner, if they are enabled: logs are loaded."""
+        if not self._settings.cleaner_enabled:
+            return
         for _ in range(self._settings.cleaner_threads):
             self._process.call_at(self._process.kernel.time, self._clean_next)
 

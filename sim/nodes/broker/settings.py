@@ -42,6 +42,8 @@ class UpkeepSettings:
     """``log.flush.scheduler.interval.ms``: interval of the flush scheduler."""
     cleaner_threads: int = 1
     """``log.cleaner.threads``."""
+    cleaner_enabled: bool = True
+    """``log.cleaner.enable``: without cleaners compacted logs keep every segment."""
     cleaner_backoff_us: Micros = 15 * SECOND
     """``log.cleaner.backoff.ms``: sleep of a cleaner that found nothing to clean."""
     cleaner_bytes_per_s: float = math.inf

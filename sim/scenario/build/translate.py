@@ -369,6 +369,7 @@ def upkeep_settings(config: Config, behaviours: Mapping[str, str]) -> UpkeepSett
         log_start_checkpoint_us=config.micros("log.flush.start.offset.checkpoint.interval.ms"),
         flush_check_us=config.micros("log.flush.scheduler.interval.ms"),
         cleaner_threads=config.number("log.cleaner.threads"),
+        cleaner_enabled=config.flag("log.cleaner.enable"),
         cleaner_backoff_us=config.micros("log.cleaner.backoff.ms"),
         cleaner_bytes_per_s=config.real("log.cleaner.io.max.bytes.per.second"),
         horizon_by_segment=behaviours["cleaner.delete_horizon"] == "segment_mtime",

@@ -238,9 +238,6 @@ _LOG: Final[tuple[Overlay, ...]] = (
         "log.cleaner.delete.retention.ms",
         "log.cleaner.min.compaction.lag.ms",
         "log.cleaner.max.compaction.lag.ms",
-    ),
-    *absent(
-        "compacted topics are always cleaned",
         "log.cleaner.enable",
     ),
     *absent(

@@ -157,3 +157,13 @@ def test_a_reader_of_a_compacted_log_gets_what_is_left_of_it(calm):
     assert gaps > 10
     present = {record.offset for record in records(calm, 1)}
     assert present <= set(offsets)
+
+
+def test_without_cleaners_compacted_logs_keep_every_record(tmp_path, whole):
+    """Nor does retention look at them: ``LogManager.cleanupLogs`` leaves them to the cleaner."""
+    config = {"log.cleaner.enable": False, "log.retention.check.interval.ms": 500}
+    both = {"cleanup.policy": "compact,delete", "retention.ms": 1_000}
+    ran = compacting(tmp_path, config=config, topic=both)
+    assert ran.rows("cleanings") == []
+    for broker in (1, 2, 3):
+        assert len(records(ran, broker)) == len(records(whole, broker))
