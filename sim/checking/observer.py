@@ -12,27 +12,12 @@ from sim.checking.outcomes.compaction import Removal
 from sim.checking.outcomes.policy import POLICIES
 from sim.checking.partition import LOSSES, Partition, Replica, loss
 from sim.trace.listed import brokers_in
-from sim.trace.rows.clients import (
-    AssignmentsRow,
-    CommitsRow,
-    GroupMembersRow,
-    GroupsRow,
-    MarkersRow,
-    Reads,
-    ReadsRow,
-    StableOffsetsRow,
-    TransactionsRow,
-)
+from sim.trace.rows.clients import Reads, ReadsRow
 from sim.trace.rows.cluster import (
-    BrokerStatesRow,
-    ControllersRow,
     Leadership,
     LeadershipRow,
-    NodeStatesRow,
     PartitionChanges,
     PartitionChangesRow,
-    QuorumRow,
-    TopicDeletionsRow,
 )
 from sim.trace.rows.log import (
     Acknowledgements,
@@ -56,13 +41,7 @@ from sim.trace.rows.log import (
     Truncations,
     TruncationsRow,
 )
-from sim.trace.rows.run import FaultsRow
-from sim.trace.rows.share import (
-    ShareConsumers,
-    ShareConsumersRow,
-    SharePartitionsRow,
-    ShareStatesRow,
-)
+from sim.trace.rows.share import ShareConsumers, ShareConsumersRow
 from sim.trace.schema import BY_NAME
 from sim.trace.writer import Listener, Row, Trace
 from sim.units import show_instant
@@ -96,24 +75,10 @@ class Observer:
         self.leadership: list[LeadershipCheck] = []
         self.changes: list[ChangeCheck] = []
         self.reads: list[ReadCheck] = []
-        self.commits: list[Callable[[CommitsRow], None]] = []
-        self.groups: list[Callable[[GroupsRow], None]] = []
-        self.assignments: list[Callable[[AssignmentsRow], None]] = []
-        self.group_members: list[Callable[[GroupMembersRow], None]] = []
-        self.quorum: list[Callable[[QuorumRow], None]] = []
-        self.controllers: list[Callable[[ControllersRow], None]] = []
-        self.broker_states: list[Callable[[BrokerStatesRow], None]] = []
-        self.topic_deletions: list[Callable[[TopicDeletionsRow], None]] = []
-        self.node_states: list[Callable[[NodeStatesRow], None]] = []
-        self.faults: list[Callable[[FaultsRow], None]] = []
-        self.transactions: list[Callable[[TransactionsRow], None]] = []
-        self.markers: list[Callable[[MarkersRow], None]] = []
-        self.stable_offsets: list[Callable[[StableOffsetsRow], None]] = []
-        self.share_partitions: list[Callable[[SharePartitionsRow], None]] = []
-        self.share_states: list[Callable[[ShareStatesRow], None]] = []
         self.share_groups: dict[str, None] = {}
         """Share groups."""
-        listeners: dict[str, object] = {
+        self._trace = trace
+        listeners: dict[str, Callable[..., None]] = {
             "appends": self._append, "high_watermarks": self._watermark,
             "follower_watermarks": self._follower_watermark,
             "acknowledgements": self._acknowledgement, "truncations": self._truncation,
@@ -123,29 +88,12 @@ class Observer:
             "share_consumers": self._share_consumer,
         }  # fmt: skip
         for name, listener in listeners.items():
-            # The schema gives each row its shape; the trace itself carries rows of any.
-            trace.table(name).listeners.append(cast("Listener", listener))
-        self._trace = trace
+            self.listen(name, listener)
 
-    def connect(self) -> None:
-        """Listens to the tables that are not about one partition, for the checks added so far."""
-        for name in (
-            "commits",
-            "groups",
-            "assignments",
-            "group_members",
-            "quorum",
-            "controllers",
-            "broker_states",
-            "topic_deletions",
-            "node_states",
-            "faults",
-        ):
-            self._trace.table(name).listeners.extend(getattr(self, name))
-        for name in (
-            "transactions", "markers", "stable_offsets", "share_partitions", "share_states"
-        ):  # fmt: skip
-            self._trace.table(name).listeners.extend(getattr(self, name))
+    def listen(self, table: str, check: Callable[..., None]) -> None:
+        """Adds a check to a table that is not about one partition; it takes the table's rows."""
+        # The schema gives each row its shape; the trace itself carries rows of any.
+        self._trace.table(table).listeners.append(cast("Listener", check))
 
     def partition(self, topic: str, number: int) -> Partition:
         """The partition of that name."""

@@ -73,8 +73,8 @@ class ReadsAdvance(Invariant):
     def _watch(self, observer: Observer) -> None:
         self._shared = observer.share_groups
         observer.reads.append(self._read)
-        observer.assignments.append(self._assignment)
-        observer.node_states.append(self._node_state)
+        observer.listen("assignments", self._assignment)
+        observer.listen("node_states", self._node_state)
 
     def _read(self, partition: Partition, row: ReadsRow) -> None:
         consumer = row[Reads.CONSUMER]
@@ -125,8 +125,8 @@ class AssignmentsDisjoint(Invariant):
     def _watch(self, observer: Observer) -> None:
         self._partitions = observer.partitions
         self._shared = observer.share_groups
-        observer.assignments.append(self._assignment)
-        observer.groups.append(self._group)
+        observer.listen("assignments", self._assignment)
+        observer.listen("groups", self._group)
 
     def _group(self, row: GroupsRow) -> None:
         if row[Groups.REASON] != "created" or row[Groups.GROUP] not in self._owners:
@@ -171,7 +171,7 @@ class GenerationsAreKept(Invariant):
 
     def _watch(self, observer: Observer) -> None:
         self._partitions = observer.partitions
-        observer.groups.append(self._group)
+        observer.listen("groups", self._group)
 
     def _group(self, row: GroupsRow) -> None:
         at, broker, group, _, generation, _, reason = row
@@ -215,9 +215,9 @@ class CommitsAreCurrent(Invariant):
         """Consumer-protocol groups, which another invariant checks."""
 
     def _watch(self, observer: Observer) -> None:
-        observer.groups.append(self._group)
-        observer.group_members.append(self._member)
-        observer.commits.append(self._commit)
+        observer.listen("groups", self._group)
+        observer.listen("group_members", self._member)
+        observer.listen("commits", self._commit)
 
     def _member(self, row: GroupMembersRow) -> None:
         self._by_member[row[GroupMembers.GROUP]] = None
@@ -258,3 +258,13 @@ class CommitsAreCurrent(Invariant):
                 f"which is in generation {known or 'none'}"
             )
             raise self.broken(at, consumer, found)
+
+
+CLIENT_INVARIANTS: Final[tuple[type[Invariant], ...]] = (
+    ReadsAreCommitted,
+    ReadsAdvance,
+    AssignmentsDisjoint,
+    GenerationsAreKept,
+    CommitsAreCurrent,
+)
+"""Invariants of consumers and their groups."""

@@ -3,6 +3,8 @@
 :meth:`Observer.taken` reports each removed record.
 """
 
+from typing import Final
+
 from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer
 from sim.checking.outcomes.compaction import Removal
@@ -51,7 +53,7 @@ class TombstonesStay(Invariant):
 
     def _watch(self, observer: Observer) -> None:
         observer.removals.append(self._taken)
-        observer.faults.append(self._fault)
+        observer.listen("faults", self._fault)
 
     def _fault(self, row: FaultsRow) -> None:
         if "clock" in row[Faults.KIND] and self._excuse is None:
@@ -70,3 +72,10 @@ class TombstonesStay(Invariant):
                 f"ends {show_instant(removal.horizon_us)}"
             )
             raise self.broken(removal.at, server_name(removal.broker), found, partition)
+
+
+COMPACTION_INVARIANTS: Final[tuple[type[Invariant], ...]] = (
+    LastValuesStay,
+    TombstonesStay,
+)
+"""Invariants of cleaned logs."""

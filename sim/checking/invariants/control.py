@@ -1,6 +1,6 @@
 """Invariants of the controllers' decisions, and of their election."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer
@@ -106,7 +106,7 @@ class FencedAreNotInSync(Invariant):
         self._suspected: list[_Suspicion] = []
 
     def _watch(self, observer: Observer) -> None:
-        observer.broker_states.append(self._state)
+        observer.listen("broker_states", self._state)
         observer.changes.append(self._change)
 
     def _state(self, row: BrokerStatesRow) -> None:
@@ -158,8 +158,8 @@ class OneQuorumLeader(Invariant):
         """Processes that have started and have no role yet."""
 
     def _watch(self, observer: Observer) -> None:
-        observer.quorum.append(self._quorum)
-        observer.node_states.append(self._node_state)
+        observer.listen("quorum", self._quorum)
+        observer.listen("node_states", self._node_state)
 
     def _node_state(self, row: NodeStatesRow) -> None:
         if row[NodeStates.STATE] == "started":
@@ -204,7 +204,7 @@ class BrokerEpochsGrow(Invariant):
         self._epochs: dict[NodeId, int] = {}
 
     def _watch(self, observer: Observer) -> None:
-        observer.broker_states.append(self._state)
+        observer.listen("broker_states", self._state)
 
     def _state(self, row: BrokerStatesRow) -> None:
         self.checked += 1
@@ -217,3 +217,13 @@ class BrokerEpochsGrow(Invariant):
         if epoch < former if state == "registered" else epoch != former:
             found = f"{server_name(broker)} is {state} with epoch {epoch}, after {former}"
             raise self.broken(at, server_name(controller), found)
+
+
+CONTROL_INVARIANTS: Final[tuple[type[Invariant], ...]] = (
+    InSyncAreReplicas,
+    PartitionEpochsStep,
+    FencedAreNotInSync,
+    OneQuorumLeader,
+    BrokerEpochsGrow,
+)
+"""Invariants of the controllers."""

@@ -5,6 +5,8 @@ segments. Batches are compared by checksum; the leader epoch is outside a batch'
 Kafka's format, so it is compared, too.
 """
 
+from typing import Final
+
 from sim.checking.chains import Mismatch
 from sim.checking.invariant import NO_LOSS, Invariant
 from sim.checking.observer import Observer
@@ -184,3 +186,14 @@ class AppliedEpochsGrow(Invariant):
                 f"{replica.leader_epoch} and {replica.partition_epoch}"
             )
             raise self.broken_by(row, found, partition)
+
+
+LOG_INVARIANTS: Final[tuple[type[Invariant], ...]] = (
+    OffsetsContiguous,
+    EpochsOrdered,
+    OneLeaderPerEpoch,
+    LogsMatch,
+    NothingCommittedTruncated,
+    AppliedEpochsGrow,
+)
+"""Invariants of replicas' logs."""

@@ -1,6 +1,7 @@
 """Invariants of members of consumer-protocol groups (KIP-848)."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from sim.checking.invariant import Invariant
 from sim.checking.invariants.clients import COMMIT_ANSWER_US_MAX, KEPT_OFFSETS, lost_offsets
@@ -28,8 +29,8 @@ class PartitionsHaveOneOwner(Invariant):
 
     def _watch(self, observer: Observer) -> None:
         self._shared = observer.share_groups
-        observer.groups.append(self._group)
-        observer.group_members.append(self._member)
+        observer.listen("groups", self._group)
+        observer.listen("group_members", self._member)
 
     def _group(self, row: GroupsRow) -> None:
         if row[Groups.REASON] == "loaded":
@@ -69,8 +70,8 @@ class MemberEpochsAdvance(Invariant):
 
     def _watch(self, observer: Observer) -> None:
         self._partitions = observer.partitions
-        observer.groups.append(self._group)
-        observer.group_members.append(self._member)
+        observer.listen("groups", self._group)
+        observer.listen("group_members", self._member)
 
     def _group(self, row: GroupsRow) -> None:
         _at, _broker, group, _state, epoch, _members, reason = row
@@ -111,8 +112,8 @@ class CommitsCarryTheMemberEpoch(Invariant):
         self._ended: dict[tuple[str, str], dict[int, Micros]] = {}
 
     def _watch(self, observer: Observer) -> None:
-        observer.group_members.append(self._member)
-        observer.commits.append(self._commit)
+        observer.listen("group_members", self._member)
+        observer.listen("commits", self._commit)
 
     def _member(self, row: GroupMembersRow) -> None:
         at, _broker, group, member, named, epoch, _state, _assigned, _revoked = row
@@ -138,3 +139,11 @@ class CommitsCarryTheMemberEpoch(Invariant):
                 f"that is in epoch {current}"
             )
             raise self.broken(at, name, found)
+
+
+MEMBER_INVARIANTS: Final[tuple[type[Invariant], ...]] = (
+    PartitionsHaveOneOwner,
+    MemberEpochsAdvance,
+    CommitsCarryTheMemberEpoch,
+)
+"""Invariants of the consumer protocol."""

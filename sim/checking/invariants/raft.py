@@ -114,8 +114,8 @@ class DrainedBeforeRemoved(Invariant):
 
     def _watch(self, observer: Observer) -> None:
         observer.changes.append(self._change)
-        observer.broker_states.append(self._state)
-        observer.topic_deletions.append(self._deletion)
+        observer.listen("broker_states", self._state)
+        observer.listen("topic_deletions", self._deletion)
 
     def _change(self, _partition: Partition, row: PartitionChangesRow) -> None:
         key = row[PartitionChanges.TOPIC], row[PartitionChanges.PARTITION]

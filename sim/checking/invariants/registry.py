@@ -9,96 +9,30 @@ from collections.abc import Mapping
 from typing import Final
 
 from sim.checking.invariant import CheckReport, Invariant
-from sim.checking.invariants.clients import (
-    AssignmentsDisjoint,
-    CommitsAreCurrent,
-    GenerationsAreKept,
-    ReadsAdvance,
-    ReadsAreCommitted,
-)
-from sim.checking.invariants.compaction import LastValuesStay, TombstonesStay
-from sim.checking.invariants.control import (
-    BrokerEpochsGrow,
-    FencedAreNotInSync,
-    InSyncAreReplicas,
-    OneQuorumLeader,
-    PartitionEpochsStep,
-)
-from sim.checking.invariants.logs import (
-    AppliedEpochsGrow,
-    EpochsOrdered,
-    LogsMatch,
-    NothingCommittedTruncated,
-    OffsetsContiguous,
-    OneLeaderPerEpoch,
-)
-from sim.checking.invariants.members import (
-    CommitsCarryTheMemberEpoch,
-    MemberEpochsAdvance,
-    PartitionsHaveOneOwner,
-)
-from sim.checking.invariants.sequences import SequencesContiguous
+from sim.checking.invariants.clients import CLIENT_INVARIANTS
+from sim.checking.invariants.compaction import COMPACTION_INVARIANTS
+from sim.checking.invariants.control import CONTROL_INVARIANTS
+from sim.checking.invariants.logs import LOG_INVARIANTS
+from sim.checking.invariants.members import MEMBER_INVARIANTS
+from sim.checking.invariants.sequences import SEQUENCE_INVARIANTS
 from sim.checking.invariants.shares import SHARE_INVARIANTS
-from sim.checking.invariants.starts import StartIsCommitted, StartsFollowTheLeader
-from sim.checking.invariants.transactions import (
-    FencedEpochsStayOut,
-    MarkersFollowTheDecision,
-    StableOffsetBelowOpen,
-)
-from sim.checking.invariants.watermarks import (
-    AcknowledgedIsCommitted,
-    DeposedLeadersStayBehind,
-    FollowerBehindLeader,
-    InSyncComplete,
-    LeaderComplete,
-    RefusedIsNotAppended,
-    WatermarkMonotonic,
-    WatermarkNeedsInSyncEnds,
-    WatermarkNeedsMinInSync,
-    WatermarkWithinLog,
-)
+from sim.checking.invariants.starts import START_INVARIANTS
+from sim.checking.invariants.transactions import TRANSACTION_INVARIANTS
+from sim.checking.invariants.watermarks import WATERMARK_INVARIANTS
 from sim.checking.observer import Observer
 from sim.errors import SimulationError
 from sim.trace.writer import Trace
 
 INVARIANTS: Final[tuple[type[Invariant], ...]] = (
-    OffsetsContiguous,
-    EpochsOrdered,
-    OneLeaderPerEpoch,
-    LogsMatch,
-    NothingCommittedTruncated,
-    AppliedEpochsGrow,
-    WatermarkWithinLog,
-    WatermarkMonotonic,
-    FollowerBehindLeader,
-    WatermarkNeedsMinInSync,
-    WatermarkNeedsInSyncEnds,
-    AcknowledgedIsCommitted,
-    RefusedIsNotAppended,
-    LeaderComplete,
-    DeposedLeadersStayBehind,
-    InSyncComplete,
-    SequencesContiguous,
-    StartIsCommitted,
-    StartsFollowTheLeader,
-    LastValuesStay,
-    TombstonesStay,
-    InSyncAreReplicas,
-    PartitionEpochsStep,
-    FencedAreNotInSync,
-    OneQuorumLeader,
-    BrokerEpochsGrow,
-    ReadsAreCommitted,
-    ReadsAdvance,
-    AssignmentsDisjoint,
-    GenerationsAreKept,
-    CommitsAreCurrent,
-    PartitionsHaveOneOwner,
-    MemberEpochsAdvance,
-    CommitsCarryTheMemberEpoch,
-    StableOffsetBelowOpen,
-    FencedEpochsStayOut,
-    MarkersFollowTheDecision,
+    *LOG_INVARIANTS,
+    *WATERMARK_INVARIANTS,
+    *SEQUENCE_INVARIANTS,
+    *START_INVARIANTS,
+    *COMPACTION_INVARIANTS,
+    *CONTROL_INVARIANTS,
+    *CLIENT_INVARIANTS,
+    *MEMBER_INVARIANTS,
+    *TRANSACTION_INVARIANTS,
     *SHARE_INVARIANTS,
 )
 """Every invariant, in the order in which they are reported."""
@@ -141,7 +75,6 @@ class Watch:
                 invariant.watch(self.observer)
             else:
                 invariant.suspend(f"waived: {reason}")
-        self.observer.connect()
 
     def reports(self) -> list[CheckReport]:
         """Reports of all invariants so far. ``checked`` 0 means that it never met its subject."""

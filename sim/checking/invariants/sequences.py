@@ -70,3 +70,7 @@ class SequencesContiguous(Invariant):
                 f"{base}; {expected} comes after {follows - 1} of epoch {before}"
             )
             raise self.broken_by(row, found, partition)
+
+
+SEQUENCE_INVARIANTS: Final[tuple[type[Invariant], ...]] = (SequencesContiguous,)
+"""Invariants of producers' sequence numbers."""

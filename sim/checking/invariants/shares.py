@@ -38,8 +38,8 @@ class RecordsHaveOneHolder(Invariant):
         self._holders: dict[tuple[_Key, int], dict[int, str]] = {}
 
     def _watch(self, observer: Observer) -> None:
-        observer.share_states.append(self._state)
-        observer.share_partitions.append(self._partition)
+        observer.listen("share_states", self._state)
+        observer.listen("share_partitions", self._partition)
 
     def _partition(self, row: SharePartitionsRow) -> None:
         _at, _broker, group, topic, number, epoch, _start, _end, _limit, reason = row
@@ -85,7 +85,7 @@ class DoneIsDone(Invariant):
 
     def _watch(self, observer: Observer) -> None:
         self._partitions = observer.partitions
-        observer.share_states.append(self._state)
+        observer.listen("share_states", self._state)
 
     def _state(self, row: ShareStatesRow) -> None:
         at, broker, group, topic, number, epoch, first, last, state, _count, consumer, reason = row
@@ -131,8 +131,8 @@ class DeliveriesAreLimited(Invariant):
         self._limits: dict[_Key, int] = {}
 
     def _watch(self, observer: Observer) -> None:
-        observer.share_states.append(self._state)
-        observer.share_partitions.append(self._partition)
+        observer.listen("share_states", self._state)
+        observer.listen("share_partitions", self._partition)
 
     def _partition(self, row: SharePartitionsRow) -> None:
         _, _, group, topic, number, _epoch, _start, _end, limit, _reason = row
@@ -162,7 +162,7 @@ class ShareStartsAdvance(Invariant):
         self._starts: dict[tuple[_Key, int], int] = {}
 
     def _watch(self, observer: Observer) -> None:
-        observer.share_partitions.append(self._partition)
+        observer.listen("share_partitions", self._partition)
 
     def _partition(self, row: SharePartitionsRow) -> None:
         at, broker, group, topic, number, epoch, start, _end, _limit, reason = row

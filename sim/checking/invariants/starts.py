@@ -1,5 +1,7 @@
 """Invariants of log starts: policy removes committed records, and nothing else."""
 
+from typing import Final
+
 from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer
 from sim.checking.outcomes.policy import POLICIES
@@ -59,3 +61,10 @@ class StartsFollowTheLeader(Invariant):
         if after > highest:
             found = f"log start {before} → {after} from the leader; the highest known is {highest}"
             raise self.broken_by(row, found, partition)
+
+
+START_INVARIANTS: Final[tuple[type[Invariant], ...]] = (
+    StartIsCommitted,
+    StartsFollowTheLeader,
+)
+"""Invariants of log start offsets."""

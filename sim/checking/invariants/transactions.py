@@ -6,6 +6,8 @@ last stable offsets of a zombie leader are skipped, as no client sees them.
 Sources: S24, S32 and S34 of the semantics rules; KIP-98, KIP-890.
 """
 
+from typing import Final
+
 from sim.checking.invariant import NO_LOSS, Invariant
 from sim.checking.observer import Observer
 from sim.checking.partition import Partition, Replica
@@ -30,8 +32,8 @@ class _Transactional(Invariant):
     def _watch(self, observer: Observer) -> None:
         self._observer = observer
         self._producers: dict[ProducerId, None] = {}
-        observer.transactions.append(self._transaction)
-        observer.markers.append(self._marker)
+        observer.listen("transactions", self._transaction)
+        observer.listen("markers", self._marker)
 
     def _transaction(self, row: TransactionsRow) -> None:
         if not self._producers:
@@ -85,7 +87,7 @@ class StableOffsetBelowOpen(_Transactional):
     def _watch(self, observer: Observer) -> None:
         super()._watch(observer)
         self._here: dict[str, _OpenHere] = {}
-        observer.stable_offsets.append(self._stable)
+        observer.listen("stable_offsets", self._stable)
 
     def _append(self, partition: Partition, _replica: Replica, row: AppendsRow) -> None:
         producer = row[Appends.PRODUCER_ID]
@@ -200,8 +202,8 @@ class MarkersFollowTheDecision(Invariant):
         self._observer = observer
         self._decided: dict[ProducerId, tuple[int, bool, LeaderEpoch]] = {}
         self._coordinators: dict[tuple[str, int, ProducerId], LeaderEpoch] = {}
-        observer.transactions.append(self._transaction)
-        observer.markers.append(self._marker)
+        observer.listen("transactions", self._transaction)
+        observer.listen("markers", self._marker)
 
     def _transaction(self, row: TransactionsRow) -> None:
         committed = _PREPARED.get(row[Transactions.STATE])
@@ -236,3 +238,11 @@ class MarkersFollowTheDecision(Invariant):
             found = f"{marker_text}, by coordinator epoch {coordinator}; epoch {known} is known"
             raise self.broken(at, server_name(broker), found, partition)
         self._coordinators[place] = coordinator
+
+
+TRANSACTION_INVARIANTS: Final[tuple[type[Invariant], ...]] = (
+    StableOffsetBelowOpen,
+    FencedEpochsStayOut,
+    MarkersFollowTheDecision,
+)
+"""Invariants of transactions."""

@@ -4,6 +4,8 @@ The *true* high watermark of a partition is the highest that any of its leaders 
 log and a returning replica's are judged against it, not against their own.
 """
 
+from typing import Final
+
 from sim.checking.invariant import NO_LOSS, Invariant
 from sim.checking.observer import Observer
 from sim.checking.partition import Partition, Replica
@@ -274,3 +276,18 @@ class InSyncComplete(Invariant):
                     f"offsets below {partition.watermark} are committed"
                 )
                 raise self.broken_by(row, found, partition)
+
+
+WATERMARK_INVARIANTS: Final[tuple[type[Invariant], ...]] = (
+    WatermarkWithinLog,
+    WatermarkMonotonic,
+    FollowerBehindLeader,
+    WatermarkNeedsMinInSync,
+    WatermarkNeedsInSyncEnds,
+    AcknowledgedIsCommitted,
+    RefusedIsNotAppended,
+    LeaderComplete,
+    DeposedLeadersStayBehind,
+    InSyncComplete,
+)
+"""Invariants of high watermarks and what depends on them."""

@@ -18,7 +18,7 @@ class OneControllerPerEpoch(Invariant):
         self._last: tuple[int, NodeId] = (0, -1)
 
     def _watch(self, observer: Observer) -> None:
-        observer.controllers.append(self._controller)
+        observer.listen("controllers", self._controller)
 
     def _controller(self, row: ControllersRow) -> None:
         at, broker, state, epoch, _partitions = row
