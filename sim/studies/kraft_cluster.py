@@ -11,8 +11,8 @@ from typing import NamedTuple, cast
 
 from sim.ids import LeaderEpoch, NodeId, Offset, SnapshotId
 from sim.protocol.broker import lifecycle as life
-from sim.protocol.controller.controller import Controller
-from sim.protocol.controller.types import CONTROLLER_REQUESTS, ControllerConfig, HeartbeatArrived
+from sim.protocol.controller.controller import CONTROLLER_REQUESTS, Controller
+from sim.protocol.controller.types import ControllerConfig, HeartbeatArrived
 from sim.protocol.effects import Flush
 from sim.protocol.kraft.log import LoggedRecord, SnapshotPart
 from sim.protocol.kraft.raft import Quorum

@@ -13,10 +13,9 @@ from sim.nodes.process.dispatcher import TRY_AGAIN, Performer
 from sim.nodes.process.port import Port
 from sim.nodes.process.server import ServerNode
 from sim.nodes.storage.metadata_log import QUORUM_STATE, MetadataLogConfig, write_quorum_state
-from sim.protocol.controller.controller import Controller
+from sim.protocol.controller.controller import CONTROLLER_REQUESTS, Controller
 from sim.protocol.controller.raft_groups import RaftController
 from sim.protocol.controller.types import (
-    CONTROLLER_REQUESTS,
     CommittedRows,
     ControllerConfig,
     HeartbeatArrived,

@@ -17,7 +17,7 @@ from sim.protocol.controller.partitions import (
     leads_something,
     partitions_where,
 )
-from sim.protocol.controller.types import Decision, refusal
+from sim.protocol.controller.types import Decision
 from sim.protocol.messages.cluster import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -127,7 +127,7 @@ def register(
     old = image.brokers.get(broker)
     same_process = old is not None and old.incarnation == request.incarnation
     if old is not None and not same_process and sessions.is_valid(broker, old.epoch, now):
-        return Decision((), refusal(request, ErrorCode.DUPLICATE_BROKER_REGISTRATION))
+        return Decision((), request.refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION))
     records: list[MetadataRecord] = []
     if old is not None and not same_process:
         clean = old.epoch == request.previous_broker_epoch
@@ -167,9 +167,9 @@ def heartbeat(
     broker = request.broker
     registration = image.brokers.get(broker)
     if registration is None:
-        return Decision((), refusal(request, ErrorCode.BROKER_ID_NOT_REGISTERED)), None
+        return Decision((), request.refused(ErrorCode.BROKER_ID_NOT_REGISTERED)), None
     if registration.epoch != request.broker_epoch:
-        return Decision((), refusal(request, ErrorCode.STALE_BROKER_EPOCH)), None
+        return Decision((), request.refused(ErrorCode.STALE_BROKER_EPOCH)), None
     present = current_state(registration, sessions)
     following = next_state(image, sessions, request, present)
     records: list[MetadataRecord] = []

@@ -12,7 +12,7 @@ Source: ``org.apache.kafka.controller.QuorumController`` (4.1); KIP-500, KIP-631
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset
@@ -38,7 +38,6 @@ from sim.protocol.controller.types import (
     ControllerEvent,
     Decision,
     HeartbeatArrived,
-    refusal,
 )
 from sim.protocol.effects import CancelTimer, Reply, SetTimer
 from sim.protocol.events import (
@@ -73,6 +72,8 @@ from sim.protocol.messages.cluster import (
     BrokerRegistrationRequest,
     CreateTopicsRequest,
 )
+from sim.protocol.messages.raft_groups import RaftLeadersRequest
+from sim.protocol.messages.raft_membership import DecommissionBrokerRequest
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import (
     BROKER_RESOURCE,
@@ -84,6 +85,24 @@ from sim.protocol.metadata.records import (
 )
 from sim.trace.rows.cluster import Throttles
 from sim.units import Micros
+
+CONTROLLER_REQUESTS: Final[tuple[type[Request], ...]] = (
+    BrokerRegistrationRequest,
+    BrokerHeartbeatRequest,
+    AlterPartitionRequest,
+    AllocateProducerIdsRequest,
+    AssignReplicasToDirsRequest,
+    RaftLeadersRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    CreatePartitionsRequest,
+    IncrementalAlterConfigsRequest,
+    AlterClientQuotasRequest,
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    DecommissionBrokerRequest,
+)
+"""Requests that the active controller answers; those of Raft groups in a subclass."""
 
 _LIMITED = (CreateTopicsRequest, DeleteTopicsRequest, CreatePartitionsRequest)
 """Requests under mutation quotas (KIP-599)."""
@@ -224,7 +243,7 @@ class Controller:
         self._working = None
         pending, self._pending = self._pending, deque()
         for answer in pending:
-            response = refusal(answer.request, ErrorCode.NOT_CONTROLLER)
+            response = answer.request.refused(ErrorCode.NOT_CONTROLLER)
             self._out.append(Reply(answer.token, response))
         self._out.extend(CancelTimer(name) for name in _TIMERS)
 
@@ -246,7 +265,7 @@ class Controller:
         request = event.request
         image = self._working
         if image is None:
-            response = refusal(request, ErrorCode.NOT_CONTROLLER)
+            response = request.refused(ErrorCode.NOT_CONTROLLER)
             self._out.append(Reply(event.token, response))
             return
         shuts_down = False

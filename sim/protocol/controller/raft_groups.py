@@ -23,7 +23,7 @@ from sim.protocol.controller.members import Members, has_cause
 from sim.protocol.controller.partition_balancer import RULES, BalancerRules, moves_under_way
 from sim.protocol.controller.reassignment import ReassignmentRefused, reassignments
 from sim.protocol.controller.topics import directory_for
-from sim.protocol.controller.types import ControllerConfig, Decision, refusal
+from sim.protocol.controller.types import ControllerConfig, Decision
 from sim.protocol.effects import Reply
 from sim.protocol.events import RequestReceived
 from sim.protocol.kraft.types import LeadershipChanged
@@ -93,7 +93,7 @@ class RaftController(Controller):
         """
         broker = request.broker
         if image.memberships.get(broker) == REMOVED:
-            refused = refusal(request, ErrorCode.BROKER_ID_NOT_REGISTERED)
+            refused = request.refused(ErrorCode.BROKER_ID_NOT_REGISTERED)
             self._out.append(Reply(event.token, refused))
             return
         self._sessions.forget(broker)

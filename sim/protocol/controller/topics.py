@@ -15,7 +15,7 @@ from sim.protocol.controller.placement import (
     StripedReplicaPlacer,
     UsableBroker,
 )
-from sim.protocol.controller.types import Decision, refusal
+from sim.protocol.controller.types import Decision
 from sim.protocol.messages.admin import CreatePartitionsRequest
 from sim.protocol.messages.cluster import (
     AllocateProducerIdsRequest,
@@ -84,9 +84,9 @@ def allocate_producer_ids(image: MetadataImage, request: AllocateProducerIdsRequ
     """Allocates a block of producer ids for a broker."""
     registration = image.brokers.get(request.broker)
     if registration is None:
-        return Decision((), refusal(request, ErrorCode.BROKER_ID_NOT_REGISTERED))
+        return Decision((), request.refused(ErrorCode.BROKER_ID_NOT_REGISTERED))
     if registration.epoch != request.broker_epoch:
-        return Decision((), refusal(request, ErrorCode.STALE_BROKER_EPOCH))
+        return Decision((), request.refused(ErrorCode.STALE_BROKER_EPOCH))
     first = image.next_producer_id
     record = ProducerIdsRecord(request.broker, request.broker_epoch, first + PRODUCER_ID_BLOCK)
     response = AllocateProducerIdsResponse(ErrorCode.NONE, first, PRODUCER_ID_BLOCK)

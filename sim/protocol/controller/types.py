@@ -5,7 +5,6 @@ Source: ``org.apache.kafka.controller.{QuorumController,ControllerResult}`` (4.1
 
 from dataclasses import dataclass, field
 
-from sim.error_codes import ErrorCode
 from sim.ids import BrokerEpoch, NodeId, Offset
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
@@ -18,70 +17,13 @@ from sim.protocol.kraft.types import (
     SnapshotLoaded,
     VotersProposed,
 )
-from sim.protocol.messages.admin import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    quota_entity_text,
-)
-from sim.protocol.messages.base import Request, Response
-from sim.protocol.messages.cluster import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AssignReplicasToDirsRequest,
-    AssignReplicasToDirsResponse,
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from sim.protocol.messages.raft_groups import RaftLeadersRequest, RaftLeadersResponse
-from sim.protocol.messages.raft_membership import (
-    DecommissionBrokerRequest,
-    DecommissionBrokerResponse,
-)
+from sim.protocol.messages.base import Response
 from sim.protocol.metadata.records import MetadataRecord
 from sim.trace.emit import Emit
 from sim.units import MS, SECOND, Micros
 
 METADATA_VERSION = 25
 """4.0-IV3: every 4.x broker can start on it, and it has eligible leader replicas."""
-
-ADMIN_REQUESTS: tuple[type[Request], ...] = (
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    CreatePartitionsRequest,
-    IncrementalAlterConfigsRequest,
-    AlterClientQuotasRequest,
-    AlterPartitionReassignmentsRequest,
-    ElectLeadersRequest,
-    DecommissionBrokerRequest,
-)
-"""Requests of an administrator to the active controller."""
-
-CONTROLLER_REQUESTS: tuple[type[Request], ...] = (
-    BrokerRegistrationRequest,
-    BrokerHeartbeatRequest,
-    AlterPartitionRequest,
-    AllocateProducerIdsRequest,
-    AssignReplicasToDirsRequest,
-    RaftLeadersRequest,
-    *ADMIN_REQUESTS,
-)
-"""Requests that the active controller answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,49 +126,3 @@ ControllerEvent = (
 
 ControllerEffect = fx.Effect | AppendMetadata | CommittedRows
 """Effects of a controller."""
-
-
-def refusal(request: Request, error: ErrorCode) -> Response:
-    """Response of that type with only an error, such as NOT_CONTROLLER."""
-    match request:
-        case BrokerRegistrationRequest():
-            return BrokerRegistrationResponse(error)
-        case BrokerHeartbeatRequest():
-            return BrokerHeartbeatResponse(error)
-        case AlterPartitionRequest():
-            return AlterPartitionResponse(error)
-        case AssignReplicasToDirsRequest():
-            return AssignReplicasToDirsResponse(error)
-        case AllocateProducerIdsRequest():
-            return AllocateProducerIdsResponse(error)
-        case RaftLeadersRequest():
-            return RaftLeadersResponse(error)
-        case _:
-            return _refusal_of_admin(request, error)
-
-
-def _refusal_of_admin(request: Request, error: ErrorCode) -> Response:
-    match request:
-        case CreateTopicsRequest():
-            return CreateTopicsResponse(tuple((topic.name, error) for topic in request.topics))
-        case DeleteTopicsRequest():
-            return DeleteTopicsResponse(tuple((name, error) for name in request.topics))
-        case CreatePartitionsRequest():
-            return CreatePartitionsResponse(error)
-        case IncrementalAlterConfigsRequest():
-            return IncrementalAlterConfigsResponse(error)
-        case AlterClientQuotasRequest():
-            return AlterClientQuotasResponse(
-                tuple((quota_entity_text(entry.entity), error) for entry in request.entries)
-            )
-        case DecommissionBrokerRequest():
-            return DecommissionBrokerResponse(error)
-        case AlterPartitionReassignmentsRequest():
-            return AlterPartitionReassignmentsResponse(
-                tuple((partition, error) for partition, _ in request.items)
-            )
-        case ElectLeadersRequest():
-            return ElectLeadersResponse(tuple((p, error) for p in request.partitions))
-        case _:
-            message = f"not a request to the controller: {request}"
-            raise AssertionError(message)

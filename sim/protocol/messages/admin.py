@@ -20,6 +20,10 @@ class DeleteTopicsRequest(Request):
 
     topics: tuple[str, ...]
 
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return DeleteTopicsResponse(tuple((name, error) for name in self.topics))
+
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicsResponse(Response):
@@ -28,6 +32,10 @@ class DeleteTopicsResponse(Response):
     errors: tuple[tuple[str, ErrorCode], ...]
     throttle_us: Micros = 0
     """``throttle_time_ms`` of a quota of changes (KIP-599)."""
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of each resource."""
+        return self.errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,10 @@ class CreatePartitionsRequest(Request):
     count: int
     assignment: tuple[tuple[NodeId, ...], ...] = ()
 
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return CreatePartitionsResponse(error)
+
 
 @dataclass(frozen=True, slots=True)
 class CreatePartitionsResponse(Response):
@@ -50,6 +62,10 @@ class CreatePartitionsResponse(Response):
     throttle_us: Micros = 0
     """``throttle_time_ms`` of a quota of changes (KIP-599)."""
 
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of each resource."""
+        return (("", self.error),)
+
 
 @dataclass(frozen=True, slots=True)
 class IncrementalAlterConfigsRequest(Request):
@@ -58,12 +74,20 @@ class IncrementalAlterConfigsRequest(Request):
     topic: str
     changes: tuple[tuple[str, str | None], ...]
 
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return IncrementalAlterConfigsResponse(error)
+
 
 @dataclass(frozen=True, slots=True)
 class IncrementalAlterConfigsResponse(Response):
     """NONE if the settings were changed."""
 
     error: ErrorCode
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of each resource."""
+        return (("", self.error),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +109,22 @@ class AlterClientQuotasRequest(Request):
 
     entries: tuple[QuotaAlteration, ...]
 
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return AlterClientQuotasResponse(
+            tuple((quota_entity_text(entry.entity), error) for entry in self.entries)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class AlterClientQuotasResponse(Response):
     """An error for each entity, printed."""
 
     errors: tuple[tuple[str, ErrorCode], ...]
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of each resource."""
+        return self.errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +134,22 @@ class AlterPartitionReassignmentsRequest(Request):
     items: tuple[tuple[TopicPartition, tuple[NodeId, ...] | None], ...]
     allow_replication_factor_change: bool = True
 
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return AlterPartitionReassignmentsResponse(
+            tuple((partition, error) for partition, _ in self.items)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionReassignmentsResponse(Response):
     """An error for each partition."""
 
     errors: tuple[tuple[TopicPartition, ErrorCode], ...]
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of each resource."""
+        return tuple((str(partition), error) for partition, error in self.errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +162,17 @@ class ElectLeadersRequest(Request):
     kind: Literal["preferred", "unclean"]
     partitions: tuple[TopicPartition, ...]
 
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return ElectLeadersResponse(tuple((p, error) for p in self.partitions))
+
 
 @dataclass(frozen=True, slots=True)
 class ElectLeadersResponse(Response):
     """An error for each requested partition; of all partitions, for those that needed one."""
 
     errors: tuple[tuple[TopicPartition, ErrorCode], ...]
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of each resource."""
+        return tuple((str(partition), error) for partition, error in self.errors)

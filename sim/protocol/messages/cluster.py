@@ -39,6 +39,10 @@ class AlterPartitionRequest(Request):
         """Bytes on the wire."""
         return HEADER_BYTES + 60 * len(self.items)
 
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return AlterPartitionResponse(error)
+
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionResult:
@@ -71,6 +75,10 @@ class BrokerRegistrationRequest(Request):
     """From the clean-shutdown file; -1 after an unclean stop."""
     directories: tuple[str, ...] = ()
 
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return BrokerRegistrationResponse(error)
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistrationResponse(Response):
@@ -90,6 +98,10 @@ class BrokerHeartbeatRequest(Request):
     want_fence: bool
     want_shut_down: bool
     offline_directories: tuple[str, ...] = ()
+
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return BrokerHeartbeatResponse(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +136,10 @@ class AssignReplicasToDirsRequest(Request):
         """Bytes on the wire."""
         return HEADER_BYTES + 20 * len(self.items)
 
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return AssignReplicasToDirsResponse(error)
+
 
 @dataclass(frozen=True, slots=True)
 class AssignReplicasToDirsResponse(Response):
@@ -140,6 +156,10 @@ class AllocateProducerIdsRequest(Request):
     broker: NodeId
     broker_epoch: BrokerEpoch
 
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return AllocateProducerIdsResponse(error)
+
 
 @dataclass(frozen=True, slots=True)
 class AllocateProducerIdsResponse(Response):
@@ -155,6 +175,10 @@ class CreateTopicsRequest(Request):
     """An administrator's request for topics; ``configs`` in Kafka's names, values as text."""
 
     topics: tuple["NewTopic", ...]
+
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return CreateTopicsResponse(tuple((topic.name, error) for topic in self.topics))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +199,7 @@ class CreateTopicsResponse(Response):
     errors: tuple[tuple[str, ErrorCode], ...]
     throttle_us: Micros = 0
     """``throttle_time_ms`` of a quota of changes (KIP-599)."""
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of each resource."""
+        return self.errors

@@ -46,3 +46,7 @@ class DeleteRecordsResponse(Response):
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
         return HEADER_BYTES + PARTITION_BYTES * len(self.results)
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of each resource."""
+        return tuple((str(result.partition), result.error) for result in self.results)

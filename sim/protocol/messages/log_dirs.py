@@ -33,3 +33,7 @@ class AlterReplicaLogDirsResponse(Response):
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
         return HEADER_BYTES + PARTITION_BYTES * len(self.errors)
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of each resource."""
+        return tuple((str(partition), error) for partition, error in self.errors)

@@ -171,6 +171,10 @@ class RaftLeadersRequest(Request):
         """Bytes on the wire."""
         return HEADER_BYTES + PARTITION_BYTES * len(self.leaders)
 
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return RaftLeadersResponse(error)
+
 
 @dataclass(frozen=True, slots=True)
 class RaftLeadersResponse(Response):

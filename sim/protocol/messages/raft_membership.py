@@ -16,9 +16,17 @@ class DecommissionBrokerRequest(Request):
 
     broker: NodeId
 
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return DecommissionBrokerResponse(error)
+
 
 @dataclass(frozen=True, slots=True)
 class DecommissionBrokerResponse(Response):
     """The beginning is committed, or why not."""
 
     error: ErrorCode
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of each resource."""
+        return (("", self.error),)

@@ -22,6 +22,10 @@ class AddRaftVoterResponse(Response):
 
     error: ErrorCode
 
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of each resource."""
+        return (("", self.error),)
+
 
 @dataclass(frozen=True, slots=True)
 class RemoveRaftVoterRequest(Request):
@@ -36,6 +40,10 @@ class RemoveRaftVoterResponse(Response):
     """The record without the voter is committed, or why not."""
 
     error: ErrorCode
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of each resource."""
+        return (("", self.error),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ from sim.protocol.zk_mode.controller import Steps, ZkController
 from sim.protocol.zk_mode.controller_types import FIRST_REBALANCE_US, ControllerMoved
 from sim.protocol.zk_mode.effects import Effects
 from sim.protocol.zk_mode.isr import IsrWriter
-from sim.protocol.zk_mode.requests import TO_CONTROLLER, event_of, refused
+from sim.protocol.zk_mode.requests import TO_CONTROLLER, event_of
 from sim.protocol.zk_mode.znodes import (
     BROKER_IDS,
     CONTROLLER,
@@ -397,7 +397,7 @@ class ZkBroker:
             self._effects.append(fx.Reply(token, response))
 
         def refuse() -> None:
-            answer(refused(request, ErrorCode.NOT_CONTROLLER))
+            answer(request.refused(ErrorCode.NOT_CONTROLLER))
 
         if self.controller.active:
             self._add(event_of(self.controller, request, answer, self._unit), refuse)

@@ -16,7 +16,6 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, TopicPartition
 from sim.protocol.controller.placement import PlacementImpossible
 from sim.protocol.controller.topics import PRODUCER_ID_BLOCK, new_id
-from sim.protocol.controller.types import refusal
 from sim.protocol.messages.admin import ElectLeadersRequest, ElectLeadersResponse
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.cluster import (
@@ -54,13 +53,6 @@ TO_CONTROLLER: tuple[type[Request], ...] = (
 """Requests that only the controller answers."""
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-
-
-def refused(request: Request, error: ErrorCode) -> Response:
-    """Response of that type with only an error, such as NOT_CONTROLLER."""
-    if isinstance(request, ControlledShutdownRequest):
-        return ControlledShutdownResponse(error)
-    return refusal(request, error)
 
 
 def event_of(

@@ -174,6 +174,10 @@ class ControlledShutdownRequest(Request):
     broker: NodeId
     broker_epoch: BrokerEpoch
 
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return ControlledShutdownResponse(error)
+
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownResponse(Response):

@@ -4,6 +4,7 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import NO_LEADER, TopicPartition
+from sim.protocol.controller.controller import CONTROLLER_REQUESTS
 from sim.protocol.controller.no_ops import is_no_op
 from sim.protocol.events import RequestReceived
 from sim.protocol.kraft.types import LeadershipChanged
@@ -14,7 +15,12 @@ from sim.protocol.messages.admin import (
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
 )
+from sim.protocol.messages.base import Response
+from sim.protocol.messages.group import HeartbeatResponse
+from sim.protocol.messages.raft_groups import RaftLeadersRequest
+from sim.protocol.messages.raft_membership import DecommissionBrokerRequest
 from tests.protocol.controller.controller_kit import ORDERS, SECOND, Desk
+from tests.protocol.messages.filled import ADMIN, FILLED
 
 ORDERS_1 = TopicPartition("orders", 1)
 
@@ -180,19 +186,26 @@ def test_nobody_to_elect_is_said():
     assert elect(desk, "unclean", ORDERS_1) == {ORDERS_1: E.UNKNOWN_TOPIC_OR_PARTITION}
 
 
+ASKED = [fill(1) for fill, _ in FILLED if isinstance(fill(1), CONTROLLER_REQUESTS)]
+
+
 def test_a_standby_refuses_every_request():
     desk = Desk()
     desk.create()
     standby = Desk(brokers=0).controller
     end = standby.image.offset
     standby.handle(LeadershipChanged(2, 3002, is_leader=False, log_end_offset=end), 0)
-    for request in (
-        DeleteTopicsRequest(("orders",)),
-        CreatePartitionsRequest("orders", 2),
-        IncrementalAlterConfigsRequest("orders", ()),
-        AlterPartitionReassignmentsRequest(((ORDERS, None),)),
-        ElectLeadersRequest("preferred", (ORDERS,)),
-    ):
+    for request in (*ASKED, RaftLeadersRequest(1, 1, ()), DecommissionBrokerRequest(1)):
         (reply,) = standby.handle(RequestReceived(1, "admin", request), 0)
-        error = getattr(reply.response, "error", None) or reply.response.errors[0][1]
+        answer = reply.response
+        assert type(answer).__name__ == type(request).__name__.replace("Request", "Response")
+        error = answer.error if hasattr(answer, "error") else answer.errors[0][1]
         assert error is E.NOT_CONTROLLER
+    assert len(ASKED) + 2 == len(CONTROLLER_REQUESTS)
+
+
+def test_every_response_to_an_administrator_names_its_errors():
+    answers = [fill(1) for fill, _ in ADMIN if isinstance(fill(1), Response)]
+    assert [[error for _, error in a.named_errors()] for a in answers] == [[E.NONE]] * len(answers)
+    with pytest.raises(AssertionError, match="not a response to an administrator: HeartbeatRes"):
+        HeartbeatResponse(E.NONE).named_errors()

@@ -26,20 +26,13 @@ from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.messages.admin import (
-    AlterClientQuotasResponse,
-    AlterPartitionReassignmentsResponse,
     CreatePartitionsResponse,
     DeleteTopicsResponse,
-    ElectLeadersResponse,
-    IncrementalAlterConfigsResponse,
 )
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.cluster import CreateTopicsResponse
-from sim.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-from sim.protocol.messages.log_dirs import AlterReplicaLogDirsResponse
+from sim.protocol.messages.delete_records import DeleteRecordsRequest
 from sim.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from sim.protocol.messages.raft_membership import DecommissionBrokerResponse
-from sim.protocol.messages.voters import AddRaftVoterResponse, RemoveRaftVoterResponse
 from sim.units import LONG_AGO, MS, SECOND, Micros
 
 RETRY_US: Micros = 100 * MS
@@ -208,7 +201,7 @@ class AdminClient:
                 self._send(operation, now, out)
             return
         self._throttled_until = max(self._throttled_until, now + throttle_of(response))
-        errors = errors_of(response)
+        errors = response.named_errors()
         if any(error is ErrorCode.THROTTLING_QUOTA_EXCEEDED for _, error in errors):
             if self._throttled_until >= operation.deadline:
                 out.append(OperationDone(operation.number, errors))
@@ -266,29 +259,3 @@ def leader_in(response: MetadataResponse, partition: TopicPartition) -> NodeId:
         if known.partition == partition.partition:
             return known.leader
     return NO_LEADER
-
-
-def errors_of(response: Response) -> tuple[tuple[str, ErrorCode], ...]:
-    """Error of each topic or partition in the response."""
-    match response:
-        case CreateTopicsResponse() | DeleteTopicsResponse() | AlterClientQuotasResponse():
-            return response.errors
-        case (
-            CreatePartitionsResponse()
-            | IncrementalAlterConfigsResponse()
-            | AddRaftVoterResponse()
-            | RemoveRaftVoterResponse()
-            | DecommissionBrokerResponse()
-        ):
-            return (("", response.error),)
-        case (
-            AlterPartitionReassignmentsResponse()
-            | ElectLeadersResponse()
-            | AlterReplicaLogDirsResponse()
-        ):
-            return tuple((str(partition), error) for partition, error in response.errors)
-        case DeleteRecordsResponse():
-            return tuple((str(result.partition), result.error) for result in response.results)
-        case _:
-            message = f"not an answer to an administrator: {type(response).__name__}"
-            raise AssertionError(message)
