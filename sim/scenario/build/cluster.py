@@ -222,6 +222,7 @@ class Builder:
             lifecycle=LifecycleConfig(
                 heartbeat_interval_us=config.micros("broker.heartbeat.interval.ms"),
                 session_timeout_us=config.micros("broker.session.timeout.ms"),
+                registration_timeout_us=config.micros("initial.broker.registration.timeout.ms"),
                 directory_failure_timeout_us=config.micros("log.dir.failure.timeout.ms"),
             ),
             group=translate.group_config(config, self.scenario.behaviours),

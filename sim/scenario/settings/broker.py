@@ -283,9 +283,13 @@ _KRAFT: Final[tuple[Overlay, ...]] = (
         "metadata.max.idle.interval.ms",
         low=1,
     ),
-    *absent(
-        "a broker waits for its registration as long as the run lasts",
+    *narrowed(
+        NO_BOUND,
         "initial.broker.registration.timeout.ms",
+        low=1,
+    ),
+    *absent(
+        "a broker may recover its logs as long as the run lasts",
         "server.max.startup.time.ms",
     ),
     *modelled(

@@ -39,6 +39,7 @@ OF_KRAFT: Final = (
     "controller.quorum.retry.backoff.ms",
     "broker.heartbeat.interval.ms",
     "broker.session.timeout.ms",
+    "initial.broker.registration.timeout.ms",
     "log.dir.failure.timeout.ms",
     "metadata.max.idle.interval.ms",
     "metadata.log.max.record.bytes.between.snapshots",

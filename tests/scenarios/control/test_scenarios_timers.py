@@ -204,3 +204,18 @@ def test_a_killed_leaders_requests_come_again_in_reverse_order_if_its_sockets_ou
     )  # fmt: skip
     assert 4 * 5 <= slow.records["reordered"] <= 4 * 7
     assert quick.records["reordered"] == 0
+
+
+def test_a_broker_that_cannot_register_in_time_halts(tmp_path):
+    """Its last session is valid for 9 s: a registration before that is a duplicate."""
+    crash = {"at": "2s", "do": "crash", "target": "broker-3", "for": "1s"}
+    config = {"initial.broker.registration.timeout.ms": 3_000}
+    ran = go(tmp_path, faults=[crash], config=config, lasts="14s")
+    (halt,) = ran.rows("halts")
+    assert halt["reason"] == "not registered within initial.broker.registration.timeout.ms"
+    (started,) = (
+        row["t_us"] for row in ran.rows("node_states", node="broker-3", state="started")
+        if row["incarnation"] == 2
+    )  # fmt: skip
+    # It looks at the clock at each attempt, every broker.heartbeat.interval.ms.
+    assert 3 * S <= halt["t_us"] - started <= (3 + 2) * S + JOIN_US
