@@ -53,7 +53,7 @@ from sim.protocol import effects as fx
 from sim.protocol.broker import lifecycle as life
 from sim.protocol.broker.metadata_api import MetadataApi
 from sim.protocol.broker.replication.events import LeadershipApplied, ShutdownBegun
-from sim.protocol.broker.replication.replica_manager import ReplicaManager
+from sim.protocol.broker.replication.replica_manager import REPLICA_REQUESTS, ReplicaManager
 from sim.protocol.broker.share.effects import ShareSessionOpened
 from sim.protocol.broker.share.manager import SHARE_REQUESTS
 from sim.protocol.broker.truncation.out_of_range import TruncationForbidden
@@ -69,17 +69,11 @@ from sim.protocol.events import ResponseReceived
 from sim.protocol.kraft.types import Halt
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.data import (
-    FetchRequest,
     FetchResponse,
-    ListOffsetsRequest,
     ProduceRequest,
 )
-from sim.protocol.messages.delete_records import DeleteRecordsRequest
 from sim.protocol.messages.group import FindCoordinatorRequest
-from sim.protocol.messages.leader_epochs import OffsetForLeaderEpochRequest
-from sim.protocol.messages.log_dirs import AlterReplicaLogDirsRequest
 from sim.protocol.messages.metadata import InitProducerIdRequest, MetadataRequest
-from sim.protocol.messages.transaction import WriteTxnMarkersRequest
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.preemption import Preempt, Resumed
 from sim.protocol.quotas.client import ClientQuotas
@@ -260,10 +254,7 @@ class BrokerNode(ServerNode):
 
     def _route_requests(self) -> None:
         replicas = self.replicas.port
-        self.route(replicas, ProduceRequest, FetchRequest, ListOffsetsRequest)
-        self.route(replicas, OffsetForLeaderEpochRequest)
-        self.route(replicas, DeleteRecordsRequest, WriteTxnMarkersRequest)
-        self.route(replicas, AlterReplicaLogDirsRequest)
+        self.route(replicas, *REPLICA_REQUESTS)
         if self.settings.raft is not None:
             # They arrive on a port of their own, which opens before that of clients: Redpanda v25.1
             # ``redpanda/application.cc`` starts ``rpc_server`` first and Kafka's API last.

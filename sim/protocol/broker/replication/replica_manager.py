@@ -7,6 +7,7 @@ Source: ``kafka.server.ReplicaManager``.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from sim.error_codes import ErrorCode
 from sim.errors import StorageFailed
@@ -67,6 +68,7 @@ from sim.protocol.events import (
     ResponseReceived,
     TimerFired,
 )
+from sim.protocol.messages.base import Request
 from sim.protocol.messages.cluster import AlterPartitionResponse, AssignReplicasToDirsResponse
 from sim.protocol.messages.data import (
     FetchRequest,
@@ -88,6 +90,17 @@ from sim.protocol.ports import ReplicaLog
 from sim.protocol.preemption import Resumed, Threads
 from sim.protocol.quotas.client import ClientQuotas
 from sim.units import Micros
+
+REPLICA_REQUESTS: Final[tuple[type[Request], ...]] = (
+    ProduceRequest,
+    FetchRequest,
+    ListOffsetsRequest,
+    OffsetForLeaderEpochRequest,
+    DeleteRecordsRequest,
+    WriteTxnMarkersRequest,
+    AlterReplicaLogDirsRequest,
+)
+"""Requests that a replica manager answers."""
 
 
 class ReplicaManager:
