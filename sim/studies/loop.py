@@ -18,7 +18,7 @@ from sim.kernel import Kernel, Timer
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
 from sim.protocol.messages.base import Request, Response
-from sim.units import Micros
+from sim.units import NEVER, Micros
 
 
 class Machine(Protocol):
@@ -200,7 +200,8 @@ class Loop:
         self._token += 1
         token = self._token
         self._open_requests[token] = pending
-        self._fail(token, at + send.timeout_us, ErrorCode.REQUEST_TIMED_OUT)
+        if send.timeout_us < NEVER:
+            self._fail(token, at + send.timeout_us, ErrorCode.REQUEST_TIMED_OUT)
         if (sender.node, send.to) not in self._cut:
             self.call_at(at + self.one_way_us, self._arrive, token)
 

@@ -180,8 +180,8 @@ class Channel:
                 connection.to_server.send(request, correlation)
             else:
                 self._send_sealed(connection, item)
-            if len(self._open) == 1 or deadline < self._timer.at:
-                self._timer.set(min(self._timer.at, deadline))
+            if deadline < self._timer.at:
+                self._timer.set(deadline)
             return
         self._waiting.append(item)
         if connection is None:

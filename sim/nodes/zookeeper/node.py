@@ -17,13 +17,20 @@ from sim.nodes.zookeeper.settings import ZooKeeperSettings
 from sim.protocol.events import Flushed
 from sim.protocol.zk_mode.trace_rows import TracingServer, ZkTraceRows
 from sim.protocol.zookeeper.ensemble import ForceTransactionLog, TreeChanged, ZkRole
-from sim.protocol.zookeeper.messages import NODE_BYTES, ZkRequest
+from sim.protocol.zookeeper.messages import (
+    NODE_BYTES,
+    ZkEventsRequest,
+    ZkPingRequest,
+    ZkRequest,
+)
 from sim.protocol.zookeeper.server import ZK_REQUESTS, ZooKeeperServer
 from sim.protocol.zookeeper.store import ZkStore
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message
 from sim.trace.rows.cluster import Quorum
 from sim.units import Micros
+
+_OF_SESSIONS = (ZkRequest, ZkPingRequest, ZkEventsRequest)
 
 
 class ZooKeeperNode(ServerNode):
@@ -88,8 +95,8 @@ class ZooKeeperNode(ServerNode):
     def _receive_message(
         self, link: Connection, message: Message, correlation: int, sent_us: Micros
     ) -> None:
-        """Takes a session's operations in as they come; a write does not hold up the next."""
-        if type(message) is ZkRequest and link in self._links:
+        """Takes a session's requests in as they come; one that waits does not hold up the next."""
+        if isinstance(message, _OF_SESSIONS) and link in self._links:
             self._queue(link, message, correlation, sent_us, self.kernel.time)
         else:
             super()._receive_message(link, message, correlation, sent_us)

@@ -67,7 +67,7 @@ from sim.protocol.zk_mode.znodes import (
     broker_path,
 )
 from sim.protocol.zookeeper.session import (
-    RECONNECT_TIMER,
+    SESSION_TIMERS,
     Moved,
     OperationAnswered,
     SessionEvent,
@@ -188,10 +188,10 @@ class ZkBroker:
             case IsrUpdate():
                 write = self._isr.write_of(event)
                 if write is not None:
-                    self.session.submit(write[0], [write[1]], self._out)
+                    self.session.submit(write[0], [write[1]], self._now, self._out)
             case IsrWritesRequested():
                 for tag, operation in self._isr.writes_of(event, self._effects):
-                    self.session.submit(tag, [operation], self._out)
+                    self.session.submit(tag, [operation], self._now, self._out)
             case ShutdownRequested():
                 self._shutdown_tries = self.config.shutdown_retries
                 self._send_controlled_shutdown()
@@ -236,8 +236,8 @@ class ZkBroker:
             self._retry_shutdown_later()
 
     def _on_timer(self, name: str) -> None:
-        if name == RECONNECT_TIMER:
-            self.session.reconnect(self._out)
+        if name in SESSION_TIMERS:
+            self._on_session_events(self.session.timer(name, self._now, self._out))
         elif name == "register":
             self._add(self._register())
         elif name == "isr":
@@ -283,7 +283,9 @@ class ZkBroker:
         elif state is SessionState.CONNECTED and self.session.session != self._registered:
             self._registered = self.session.session
             if self._is_cut_off:
-                self.session.submit(self._tag, self._asks[len(self._outcomes) :], self._out)
+                self.session.submit(
+                    self._tag, self._asks[len(self._outcomes) :], self._now, self._out
+                )
                 self._events.append(_Event(self._step_down(), None))
             else:
                 self._add(self._register())
@@ -357,7 +359,7 @@ class ZkBroker:
         self._tag += 1
         self._asks = asks
         self._outcomes = []
-        self.session.submit(self._tag, asks, self._out)
+        self.session.submit(self._tag, asks, self._now, self._out)
 
     def _rebalance_later(self) -> None:
         """Schedules the first rebalance of a new controller."""
@@ -449,7 +451,7 @@ class ZkBroker:
         self._set_timer("isr", ISR_CHECK_US)
         operation = self._isr.announcement(self._now)
         if operation is not None:
-            self.session.submit(0, [operation], self._out)
+            self.session.submit(0, [operation], self._now, self._out)
 
     # -- controlled shutdown ----------------------------------------------------------------------
 

@@ -1,8 +1,7 @@
 """Messages between ZooKeeper's clients and servers, and within the ensemble.
 
-Watches need messages from the server: a client keeps one :class:`ZkPingRequest` open, which the
-server answers on a watch event, or after a third of the session's timeout. Kafka's client pings at
-the same rate; watch events arrive unrequested there, at the same instant.
+A server sends watch events unrequested. Only responses are sent to clients here, so a client keeps
+some :class:`ZkEventsRequest` open, and a server answers one of them with the events of an instant.
 
 Source: ``zookeeper.jute`` (3.8); messages within the ensemble are this model's own.
 """
@@ -84,14 +83,28 @@ class ZkResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class ZkPingRequest(Request):
-    """Keeps the session alive; waits for watch events at the server."""
+    """Keeps the session alive; answered in order with the session's operations."""
 
     session: SessionId
-    max_wait_us: Micros
 
 
 @dataclass(frozen=True, slots=True)
 class ZkPingResponse(Response):
+    """Shows that the server is there."""
+
+    code: ZkCode
+    zxid: Zxid
+
+
+@dataclass(frozen=True, slots=True)
+class ZkEventsRequest(Request):
+    """Waits for watch events at the server; keeps nothing alive."""
+
+    session: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class ZkEventsResponse(Response):
     """Watch events, in order."""
 
     code: ZkCode

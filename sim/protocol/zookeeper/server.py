@@ -16,13 +16,14 @@ from collections import deque
 from typing import assert_never
 
 from sim.ids import NO_LEADER, NodeId
-from sim.protocol import effects as fx
 from sim.protocol import events as ev
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.zookeeper.ensemble import EnsembleMember, ZkEffect, ZkRole
 from sim.protocol.zookeeper.messages import (
     ZkConnectRequest,
     ZkConnectResponse,
+    ZkEventsRequest,
+    ZkEventsResponse,
     ZkForwardRequest,
     ZkForwardResponse,
     ZkPingRequest,
@@ -54,13 +55,12 @@ from sim.protocol.zookeeper.tree import (
 )
 
 _WRITES = (Create, SetData, Delete, Multi, CloseSession)
-_LOST = ZkOutcome(ZkCode.CONNECTION_LOSS)
-_EXPIRED = ZkOutcome(ZkCode.SESSION_EXPIRED)
 
 ZK_REQUESTS: tuple[type[Request], ...] = (
     ZkConnectRequest,
     ZkRequest,
     ZkPingRequest,
+    ZkEventsRequest,
     ZkVoteRequest,
     ZkReplicateRequest,
     ZkForwardRequest,
@@ -86,10 +86,11 @@ class ZooKeeperServer(EnsembleMember):
     def _clients(self) -> None:
         self._waiting: dict[int, int] = {}
         """Open writes of clients: this server's number for each, and the request's token."""
-        self._queues: dict[SessionId, deque[tuple[int, ZkRequest | None]]] = {}
-        """Queues of sessions with open writes: tokens, and the requests of reads."""
+        self._queues: dict[SessionId, deque[tuple[int, ZkRequest | ZkPingRequest]]] = {}
+        """Queues of sessions whose first request is an open write: tokens and requests."""
         self._number = 0
-        self._pings: dict[SessionId, int] = {}
+        self._listening: dict[SessionId, deque[int]] = {}
+        """Open requests for watch events: tokens."""
         self._notices: dict[SessionId, list[tuple[str, WatchEvent]]] = {}
         self._reviving: dict[int, tuple[int, SessionId]] = {}
         self._watches = Watches()
@@ -125,6 +126,8 @@ class ZooKeeperServer(EnsembleMember):
                 self._on_client(token, request)
             case ZkPingRequest():
                 self._on_ping(token, request)
+            case ZkEventsRequest():
+                self._on_events_request(token, request)
             case ZkReplicateRequest():
                 self._on_replicate(token, request)
             case ZkForwardRequest():
@@ -179,11 +182,10 @@ class ZooKeeperServer(EnsembleMember):
         elif name == "ping":
             if self.role is ZkRole.LEADING:
                 self._ping_followers()
-        elif name == "sessions":
+        else:
+            assert name == "sessions", f"not a timer of ZooKeeper: {name}"
             if self.role is ZkRole.LEADING and self.serving:
                 self._expire_sessions()
-        else:
-            self._answer_ping(int(name.removeprefix("client/")))
 
     # -- connections ------------------------------------------------------------------------------
 
@@ -208,51 +210,70 @@ class ZooKeeperServer(EnsembleMember):
             return
         self._watches.forget(session)
         self._notices.pop(session, None)
-        self._pings.pop(session, None)
+        self._listening.pop(session, None)
         self._touch(session)
         self._reply(token, ZkConnectResponse(ZkCode.OK, session))
 
     def _lost_leader(self) -> None:
         """Closes every client's connection; open writes may or may not be committed."""
-        waiting, queues, pings = self._waiting, self._queues, self._pings
+        waiting, queues, listening = self._waiting, self._queues, self._listening
         answered: dict[int, None] = {}
         for queue in queues.values():
-            for token, _ in queue:
+            for token, request in queue:
                 answered[token] = None
-                self._reply(token, ZkResponse(_LOST, self.store.tree.zxid), close=True)
+                self._refuse(token, request, ZkCode.CONNECTION_LOSS)
         for token in waiting.values():
             if token not in answered:
                 self._reply(token, ZkConnectResponse(ZkCode.CONNECTION_LOSS), close=True)
         for token, _ in self._reviving.values():
             self._reply(token, ZkConnectResponse(ZkCode.CONNECTION_LOSS), close=True)
-        for session, token in pings.items():
-            self._out.append(fx.CancelTimer(f"client/{session}"))
-            zxid = self.store.tree.zxid
-            self._reply(token, ZkPingResponse(ZkCode.CONNECTION_LOSS, zxid), close=True)
+        lost = ZkEventsResponse(ZkCode.CONNECTION_LOSS, self.store.tree.zxid)
+        for tokens in listening.values():
+            for token in tokens:
+                self._reply(token, lost, close=True)
         self._clients()
+
+    def _refuse(self, token: int, request: ZkRequest | ZkPingRequest, code: ZkCode) -> None:
+        """Answers a session's request; CONNECTION_LOSS: closes its connection."""
+        zxid, close = self.store.tree.zxid, code is ZkCode.CONNECTION_LOSS
+        if isinstance(request, ZkPingRequest):
+            self._reply(token, ZkPingResponse(code, zxid), close=close)
+        else:
+            self._reply(token, ZkResponse(ZkOutcome(code), zxid), close=close)
 
     # -- operations -------------------------------------------------------------------------------
 
     def _on_client(self, token: int, request: ZkRequest) -> None:
-        session = request.session
-        if not self.serving:
-            self._reply(token, ZkResponse(_LOST, self.store.tree.zxid), close=True)
+        if not self._admits(token, request):
             return
-        if session not in self.store.tree.sessions:
-            self._reply(token, ZkResponse(_EXPIRED, self.store.tree.zxid))
-            return
-        self._touch(session)
-        op = request.op
-        queue = self._queues.get(session)
+        session, op = request.session, request.op
         if isinstance(op, _WRITES):
-            if queue is None:
-                queue = self._queues[session] = deque()
-            queue.append((token, None))
+            self._queues.setdefault(session, deque()).append((token, request))
             self._submit(token, session, op)
-        elif queue is not None:
-            queue.append((token, request))
+        elif session in self._queues:
+            self._queues[session].append((token, request))
         else:
             self._read(token, request)
+
+    def _on_ping(self, token: int, request: ZkPingRequest) -> None:
+        """Answers a ping behind the session's open writes, as ``CommitProcessor`` does."""
+        if not self._admits(token, request):
+            return
+        if request.session in self._queues:
+            self._queues[request.session].append((token, request))
+        else:
+            self._reply(token, ZkPingResponse(ZkCode.OK, self.store.tree.zxid))
+
+    def _admits(self, token: int, request: ZkRequest | ZkPingRequest) -> bool:
+        """True if the request's session is in contact by it; answers the request otherwise."""
+        if not self.serving:
+            self._refuse(token, request, ZkCode.CONNECTION_LOSS)
+            return False
+        if request.session not in self.store.tree.sessions:
+            self._refuse(token, request, ZkCode.SESSION_EXPIRED)
+            return False
+        self._touch(request.session)
+        return True
 
     def _read(self, token: int, request: ZkRequest) -> None:
         op = request.op
@@ -288,8 +309,8 @@ class ZooKeeperServer(EnsembleMember):
             if token in tokens:
                 del self._queues[session]
                 self._waiting = {n: t for n, t in self._waiting.items() if t not in tokens}
-                for waiting in tokens:
-                    self._reply(waiting, ZkResponse(_LOST, self.store.tree.zxid), close=True)
+                for waiting, request in queue:
+                    self._refuse(waiting, request, ZkCode.CONNECTION_LOSS)
                 return
         self._reply(token, ZkConnectResponse(ZkCode.CONNECTION_LOSS), close=True)
 
@@ -301,8 +322,7 @@ class ZooKeeperServer(EnsembleMember):
                 self._notices.setdefault(session, []).append((path, change))
         if self._notices:
             for session in tuple(self._notices):
-                if session in self._pings:
-                    self._answer_ping(session)
+                self._send_events(session)
         op = transaction.op
         if isinstance(op, CloseSession):
             self._session_over(op.session)
@@ -320,43 +340,42 @@ class ZooKeeperServer(EnsembleMember):
             return
         queue.popleft()
         self._reply(token, ZkResponse(outcome, zxid))
-        while queue and queue[0][1] is not None:
+        while queue and not _is_write(queue[0][1]):
             waiting, request = queue.popleft()
-            if request is not None:
+            if isinstance(request, ZkPingRequest):
+                self._reply(waiting, ZkPingResponse(ZkCode.OK, zxid))
+            else:
                 self._read(waiting, request)
         if not queue:
             del self._queues[session]
 
-    # -- pings ------------------------------------------------------------------------------------
+    # -- watch events -----------------------------------------------------------------------------
 
-    def _on_ping(self, token: int, request: ZkPingRequest) -> None:
-        session = request.session
+    def _on_events_request(self, token: int, request: ZkEventsRequest) -> None:
+        session, zxid = request.session, self.store.tree.zxid
         if not self.serving:
-            zxid = self.store.tree.zxid
-            self._reply(token, ZkPingResponse(ZkCode.CONNECTION_LOSS, zxid), close=True)
-            return
-        if session not in self.store.tree.sessions:
-            self._reply(token, ZkPingResponse(ZkCode.SESSION_EXPIRED, self.store.tree.zxid))
-            return
-        self._touch(session)
-        self._pings[session] = token
-        if session in self._notices:
-            self._answer_ping(session)
+            self._reply(token, ZkEventsResponse(ZkCode.CONNECTION_LOSS, zxid), close=True)
+        elif session not in self.store.tree.sessions:
+            self._reply(token, ZkEventsResponse(ZkCode.SESSION_EXPIRED, zxid))
         else:
-            self._set_timer(f"client/{session}", request.max_wait_us)
+            self._listening.setdefault(session, deque()).append(token)
+            if session in self._notices:
+                self._send_events(session)
 
-    def _answer_ping(self, session: SessionId) -> None:
-        token = self._pings.pop(session, None)
-        if token is None:
-            return
-        events = tuple(self._notices.pop(session, ()))
-        self._out.append(fx.CancelTimer(f"client/{session}"))
-        self._reply(token, ZkPingResponse(ZkCode.OK, self.store.tree.zxid, events))
+    def _send_events(self, session: SessionId) -> None:
+        """Answers the session's oldest request for events, if there is one."""
+        tokens = self._listening.get(session)
+        if tokens:
+            events = tuple(self._notices.pop(session))
+            self._reply(tokens.popleft(), ZkEventsResponse(ZkCode.OK, self.store.tree.zxid, events))
 
     def _session_over(self, session: SessionId) -> None:
         self._watches.forget(session)
         self._notices.pop(session, None)
-        token = self._pings.pop(session, None)
-        if token is not None:
-            self._out.append(fx.CancelTimer(f"client/{session}"))
-            self._reply(token, ZkPingResponse(ZkCode.SESSION_EXPIRED, self.store.tree.zxid))
+        over = ZkEventsResponse(ZkCode.SESSION_EXPIRED, self.store.tree.zxid)
+        for token in self._listening.pop(session, ()):
+            self._reply(token, over)
+
+
+def _is_write(request: ZkRequest | ZkPingRequest) -> bool:
+    return isinstance(request, ZkRequest) and isinstance(request.op, _WRITES)

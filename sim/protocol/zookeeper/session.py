@@ -5,6 +5,9 @@ and gets events. Operations are sent in order, up to ``zookeeper.max.in.flight.r
 An operation whose connection was lost is sent again over the next one, as Kafka's client does, so a
 write may have been applied and still answer BAD_VERSION or NODE_EXISTS.
 
+Watch events arrive unrequested, on the operations' connection, in ZooKeeper. Here a client keeps
+:data:`EVENT_REQUESTS` requests open for them, so that many batches of events can be on their way.
+
 Only a server ends a session: a client that reaches none considers it alive.
 
 Approximate: the next server is tried half a second after the last (a drawn time up to a second in
@@ -26,6 +29,8 @@ from sim.protocol.messages.base import Request, Response
 from sim.protocol.zookeeper.messages import (
     ZkConnectRequest,
     ZkConnectResponse,
+    ZkEventsRequest,
+    ZkEventsResponse,
     ZkPingRequest,
     ZkPingResponse,
     ZkRequest,
@@ -44,19 +49,31 @@ from sim.protocol.zookeeper.tree import (
     ZkOutcome,
     Zxid,
 )
-from sim.units import MS, SECOND, Micros
+from sim.units import MS, NEVER, SECOND, Micros
 
 CHANNEL = "zookeeper"
 """The connection to the ensemble."""
 
-PING_CHANNEL = "zookeeper-pings"
-"""Pings that wait for watch events must not delay later requests."""
+EVENT_CHANNEL = "zookeeper-events"
+"""Requests that wait for watch events must not delay later responses."""
+
+EVENT_REQUESTS = 8
+"""Open requests for watch events."""
 
 RECONNECT_TIMER = "zookeeper-reconnect"
 """Fires when the next server is to be tried."""
 
 RECONNECT_US: Micros = 500 * MS
 """Wait before the next server."""
+
+PING_TIMER = "zookeeper-ping"
+"""Fires when nothing was sent for a third of the session's timeout."""
+
+SILENCE_TIMER = "zookeeper-silence"
+"""Fires when nothing was received for two thirds of the session's timeout."""
+
+SESSION_TIMERS = (RECONNECT_TIMER, PING_TIMER, SILENCE_TIMER)
+"""Timers that the owner passes on."""
 
 
 class SessionState(Enum):
@@ -159,16 +176,19 @@ class ZkSession:
         self.state = SessionState.CONNECTING
         self._connect(out)
 
-    def submit(self, tag: int, operations: list[ZkOperation], out: list[fx.Effect]) -> None:
+    def submit(
+        self, tag: int, operations: list[ZkOperation], now: Micros, out: list[fx.Effect]
+    ) -> None:
         """Submits operations, all with the tag; their outcomes come in this order."""
         self._queue.extend((tag, operation) for operation in operations)
-        self._pump(out)
+        self._pump(now, out)
 
     def close(self, out: list[fx.Effect]) -> None:
         """Closes the session for good: deletes its ephemeral nodes at once; no events follow."""
         if self.state is SessionState.CONNECTED:
             request = ZkRequest(self.session, CloseSession(self.session))
             self._send(request, None, self.config.timeout_us, out)
+        self._stop_timers(out)
         self.state = SessionState.CLOSED
         self._ended = True
 
@@ -181,11 +201,15 @@ class ZkSession:
         _, pending = self._open.pop(correlation)
         if self._ended:
             return []
+        if self.state is SessionState.CONNECTED:
+            self._heard(now, out)
         match response:
             case ZkResponse():
                 return self._on_outcome(pending, response, now, out)
             case ZkPingResponse():
                 return self._on_ping(response, now, out)
+            case ZkEventsResponse():
+                return self._on_events(response, now, out)
             case ZkConnectResponse():
                 return self._on_connect(response, now, out)
             case _:
@@ -193,14 +217,23 @@ class ZkSession:
                 raise AssertionError(message)
 
     def failed(self, correlation: int, now: Micros, out: list[fx.Effect]) -> list[SessionEvent]:
-        """The connection broke, or was silent for two thirds of the session's timeout."""
+        """The connection broke, or was not established in time."""
         _, pending = self._open.pop(correlation)
         return self._disconnected(now, out, pending)
 
-    def reconnect(self, out: list[fx.Effect]) -> None:
-        """:data:`RECONNECT_TIMER` fired."""
-        if self.state is SessionState.CONNECTING:
-            self._connect(out)
+    def timer(self, name: str, now: Micros, out: list[fx.Effect]) -> list[SessionEvent]:
+        """One of :data:`SESSION_TIMERS` fired."""
+        if self._ended:
+            return []
+        if name == RECONNECT_TIMER:
+            if self.state is SessionState.CONNECTING:
+                self._connect(out)
+        elif self.state is SessionState.CONNECTED:
+            if name == SILENCE_TIMER:
+                return self._disconnected(now, out)
+            self._send(ZkPingRequest(self.session), None, NEVER, out)
+            self._spoke(now, out)
+        return []
 
     # -- internals ---------------------------------------------------------------------------------
 
@@ -218,24 +251,32 @@ class ZkSession:
     ) -> None:
         correlation = self._correlate()
         self._open[correlation] = (request, pending)
-        channel = PING_CHANNEL if isinstance(request, ZkPingRequest) else CHANNEL
+        channel = EVENT_CHANNEL if isinstance(request, ZkEventsRequest) else CHANNEL
         out.append(fx.Send(self.server, correlation, request, timeout_us, channel))
 
-    def _pump(self, out: list[fx.Effect]) -> None:
+    def _pump(self, now: Micros, out: list[fx.Effect]) -> None:
         """Sends as many operations as may be in flight."""
-        if self.state is not SessionState.CONNECTED:
-            return
         queue, limit = self._queue, self.config.max_in_flight
-        timeout = self.config.timeout_us * 2 // 3
+        if self.state is not SessionState.CONNECTED or not queue or self._in_flight >= limit:
+            return
         while queue and self._in_flight < limit:
             tag, operation = queue.popleft()
             self._in_flight += 1
             request = ZkRequest(self.session, operation.op, operation.watch)
-            self._send(request, (tag, operation), timeout, out)
+            self._send(request, (tag, operation), NEVER, out)
+        self._spoke(now, out)
 
-    def _ping(self, out: list[fx.Effect]) -> None:
-        timeout = self.config.timeout_us
-        self._send(ZkPingRequest(self.session, timeout // 3), None, timeout * 2 // 3, out)
+    def _spoke(self, now: Micros, out: list[fx.Effect]) -> None:
+        """Source: ``ClientCnxnSocket.getIdleSend``."""
+        out.append(fx.SetTimer(PING_TIMER, now + self.config.timeout_us // 3))
+
+    def _heard(self, now: Micros, out: list[fx.Effect]) -> None:
+        """Source: ``ClientCnxnSocket.getIdleRecv``."""
+        out.append(fx.SetTimer(SILENCE_TIMER, now + self.config.timeout_us * 2 // 3))
+
+    def _stop_timers(self, out: list[fx.Effect]) -> None:
+        out.append(fx.CancelTimer(PING_TIMER))
+        out.append(fx.CancelTimer(SILENCE_TIMER))
 
     def _on_outcome(
         self,
@@ -250,45 +291,56 @@ class ZkSession:
         if code is ZkCode.CONNECTION_LOSS:
             return self._disconnected(now, out, pending)
         if code is ZkCode.SESSION_EXPIRED:
-            return self._expired(pending)
+            return self._expired(out, pending)
         self._in_flight -= 1
         self._last_zxid = max(self._last_zxid, response.zxid)
         if operation.watch:
             op = operation.op
             assert isinstance(op, READS), "only reads leave watches"
             self._watching[op.path, isinstance(op, GetChildren)] = None
-        self._pump(out)
+        self._pump(now, out)
         return [OperationAnswered(tag, response.outcome)]
 
     def _on_ping(
         self, response: ZkPingResponse, now: Micros, out: list[fx.Effect]
     ) -> list[SessionEvent]:
         if response.code is ZkCode.SESSION_EXPIRED:
-            return self._expired()
+            return self._expired(out)
         if response.code is not ZkCode.OK:
             return self._disconnected(now, out)
-        if self.state is not SessionState.CONNECTED:
-            return []
+        self._last_zxid = max(self._last_zxid, response.zxid)
+        return []
+
+    def _on_events(
+        self, response: ZkEventsResponse, now: Micros, out: list[fx.Effect]
+    ) -> list[SessionEvent]:
+        if response.code is ZkCode.SESSION_EXPIRED:
+            return self._expired(out)
+        if response.code is not ZkCode.OK:
+            return self._disconnected(now, out)
         self._last_zxid = max(self._last_zxid, response.zxid)
         news: list[SessionEvent] = []
         for path, change in response.events:
             self._watching.pop((path, change is WatchEvent.CHILDREN_CHANGED), None)
             news.append(WatchFired(path, change))
-        self._ping(out)
+        self._send(ZkEventsRequest(self.session), None, NEVER, out)
         return news
 
     def _on_connect(
         self, response: ZkConnectResponse, now: Micros, out: list[fx.Effect]
     ) -> list[SessionEvent]:
         if response.code is ZkCode.SESSION_EXPIRED:
-            return self._expired()
+            return self._expired(out)
         if response.code is not ZkCode.OK:
             return self._disconnected(now, out)
         self.session = response.session
         self.state = SessionState.CONNECTED
         self._in_flight = 0
-        self._ping(out)
-        self._pump(out)
+        self._heard(now, out)
+        self._spoke(now, out)
+        for _ in range(EVENT_REQUESTS):
+            self._send(ZkEventsRequest(self.session), None, NEVER, out)
+        self._pump(now, out)
         watching, self._watching = self._watching, {}
         news: list[SessionEvent] = [Moved(SessionState.CONNECTED)]
         for path, of_children in watching:
@@ -305,10 +357,11 @@ class ZkSession:
         lost = self._requests_in_flight(first)
         if self._open:
             out.append(fx.Disconnect(self.server, CHANNEL))
-            out.append(fx.Disconnect(self.server, PING_CHANNEL))
+            out.append(fx.Disconnect(self.server, EVENT_CHANNEL))
         self._open = {}
         self._queue.extendleft(reversed(lost))
         self._in_flight = 0
+        self._stop_timers(out)
         was_connected = self.state is SessionState.CONNECTED
         self.state = SessionState.CONNECTING
         self._turn += 1
@@ -323,8 +376,11 @@ class ZkSession:
         pending.extend(other for _, other in self._open.values() if other is not None)
         return pending
 
-    def _expired(self, first: tuple[int, ZkOperation] | None = None) -> list[SessionEvent]:
+    def _expired(
+        self, out: list[fx.Effect], first: tuple[int, ZkOperation] | None = None
+    ) -> list[SessionEvent]:
         """All pending operations end with the session."""
+        self._stop_timers(out)
         waiting = self._requests_in_flight(first)
         waiting.extend(self._queue)
         self._open = {}

@@ -168,7 +168,7 @@ def test_a_new_topic_gets_leaders():
     broker = c.brokers[1]
     out = []
     assignment = TopicAssignment(((1, 2), (3, 1)))
-    broker.session.submit(0, [ZkOperation(Create(topic_path("new"), assignment))], out)
+    broker.session.submit(0, [ZkOperation(Create(topic_path("new"), assignment))], c.loop.now, out)
     c.loop.processes[1].perform("broker", out)
     c.run(1)
     assert (c.state("new", 0).leader, c.state("new", 1).leader) == (1, 3)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from sim.protocol.zookeeper.messages import ZkTransaction
+from sim.protocol.zookeeper.messages import ZkPingRequest, ZkTransaction
 from sim.protocol.zookeeper.server import ZooKeeperServer
 from sim.protocol.zookeeper.session import SessionState
 from sim.protocol.zookeeper.store import ZkStore
@@ -326,6 +326,89 @@ def test_watches_tell_once_and_in_the_order_of_what_happened():
         ("/p/b", WatchEvent.CREATED),
         ("/p", WatchEvent.CHILDREN_CHANGED),
     ]
+
+
+def far_away(kind=ZooKeeperServer):
+    """Three watched nodes, set 100 ms apart a second away from the client that watches them."""
+    w = world(size=1, kind=kind)
+    setter, watcher = w.client(), w.client()
+    setter.ask(*(Create(f"/{name}", 0) for name in "abc"))
+    w.run(1)
+    watcher.ask(*(GetData(f"/{name}") for name in "abc"), watch=True)
+    w.run(1)
+    w.loop.one_way_us = SECOND // 2
+    for name in "abc":
+        setter.ask(SetData(f"/{name}", 1))
+        w.run(0.1)
+    w.run(20)
+    first, second, third = watcher.watched_at
+    return second - first, third - second
+
+
+def test_an_event_is_sent_while_the_one_before_is_on_its_way():
+    """Catalogue: honeycomb-2017-split-brain-controller, where the links to ZooKeeper are slow."""
+    assert far_away() == (100 * MS, 100 * MS)
+
+
+class OneEventServer(ZooKeeperServer):
+    """A planted defect: an event waits until the client has confirmed the one before."""
+
+    def _on_events_request(self, token, request):
+        self._listening.pop(request.session, None)
+        super()._on_events_request(token, request)
+
+
+def test_events_that_wait_for_a_round_trip_are_noticed():
+    assert far_away(OneEventServer) != (100 * MS, 100 * MS)
+
+
+def pings(client, seconds, w):
+    """Instants at which the client sends a ping, since now."""
+    began, at, send = w.loop.now, [], w.loop.send
+
+    def noted(sender, machine, effect, when):
+        if isinstance(effect.request, ZkPingRequest) and sender is client.process:
+            at.append(when - began)
+        send(sender, machine, effect, when)
+
+    w.loop.send = noted
+    w.run(seconds)
+    return at
+
+
+def test_a_client_pings_when_it_has_sent_nothing_for_a_third_of_the_timeout():
+    """``ClientCnxn.SendThread``: ``timeToNextPing`` counts from the last packet sent."""
+    w = world()
+    client = w.client(timeout_us=6 * SECOND)
+    client.ask(GetData("/"))
+    assert pings(client, 5, w) == [2 * SECOND, 4 * SECOND]
+
+
+def test_a_client_leaves_a_server_that_says_nothing_for_two_thirds_of_the_timeout():
+    w = world()
+    client = w.client(timeout_us=6 * SECOND)
+    client.ask(GetData("/"))
+    heard = w.loop.now + 2 * w.loop.one_way_us
+    w.run(1)
+    w.isolate(client.process.node)
+    w.run(1)
+    client.ask(GetData("/"), tag=1)  # what it says itself changes nothing
+    w.run(4)
+    left = [at for at, state in client.states if state is SessionState.CONNECTING]
+    assert left[0] == heard + 4 * SECOND
+
+
+def test_a_ping_is_answered_behind_the_writes_of_its_session():
+    """``CommitProcessor``: so a write that cannot be forced ends the connection."""
+    w = world(size=1)
+    client = w.client(timeout_us=6 * SECOND)
+    w.ensemble.fsync_us = 5 * SECOND
+    asked = w.loop.now
+    client.ask(Create("/x", 0))
+    w.run(5)
+    left = [at - asked for at, state in client.states if state is SessionState.CONNECTING]
+    assert len(left) == 1
+    assert left[0] <= 4 * SECOND
 
 
 def test_at_most_ten_operations_are_in_flight():

@@ -26,6 +26,7 @@ class Client:
         self.session = ZkSession(servers, first, self.correlate, config)
         self.answers = {}
         self.watched = []
+        self.watched_at = []
         self.states = []
         self.loop = loop
         self.process = loop.add(node, FREE)
@@ -42,7 +43,8 @@ class Client:
         self.process.perform("client", out)
 
     def ask(self, *ops, tag=0, watch=False):
-        self.do(self.session.submit, tag, [ZkOperation(op, watch) for op in ops])
+        operations = [ZkOperation(op, watch) for op in ops]
+        self.do(self.session.submit, tag, operations, self.loop.now)
 
     def handle(self, event, now):
         out, news = [], []
@@ -52,13 +54,14 @@ class Client:
             case RequestFailed() if self.session.owns(event.correlation):
                 news = self.session.failed(event.correlation, now, out)
             case TimerFired():
-                self.session.reconnect(out)
+                news = self.session.timer(event.name, now, out)
         for item in news:
             match item:
                 case OperationAnswered():
                     self.answers.setdefault(item.tag, []).append(item.outcome)
                 case WatchFired():
                     self.watched.append((item.path, item.change))
+                    self.watched_at.append(now)
                 case Moved():
                     self.states.append((now, item.state))
         return out
