@@ -3,9 +3,13 @@
 import os
 import time
 import zlib
+from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from tools import tenth
 
@@ -51,30 +55,36 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return f"tenth: turn {turn}, part {turn % tenth.PARTS} of 0..{tenth.PARTS - 1}"
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what has another turn, and put tests into groups; xdist reads them after this."""
+    """Leave out what has another turn."""
     if config.getoption("tenth"):
         part = tenth.turn() % tenth.PARTS
         left = [item for item in items if tenth.part_of(item.nodeid) != part]
         items[:] = [item for item in items if tenth.part_of(item.nodeid) == part]
         config.hook.pytest_deselected(items=left)
-    _put_into_groups(items)
 
 
-def _put_into_groups(items: list[pytest.Item]) -> None:
-    """With ``--dist loadgroup``: files stay together, and few workers have a Spark session.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Share the tests out among workers, see :class:`Groups`."""
+    return Groups(config, log)
 
-    The fast tests have one. The long ones, hundreds of reports, are shared out among two.
+
+class Groups(LoadScopeScheduling):
+    """The tests of a file stay together, and few workers have a Spark session.
+
+    The fast tests have one. The long ones, hundreds of reports, are shared out among two. Groups by
+    marker (``--dist loadgroup``) have no effect: xdist 3.8 renames tests, which pytest 9 ignores.
     """
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        if not _needs_spark(self.config.rootpath / file):
+            return file
+        is_fast = "not slow" in self.config.option.markexpr
+        return "spark" if is_fast else f"spark-{zlib.crc32(nodeid.encode()) % 2}"
 
 
-def _group(item: pytest.Item) -> str:
-    if item.get_closest_marker("spark") is None:
-        return item.path.stem
-    if not any(item.get_closest_marker(name) for name in ("slow", "night")):
-        return "spark"
-    return f"spark-{zlib.crc32(item.nodeid.encode()) % 2}"
+@cache
+def _needs_spark(file: Path) -> bool:
+    return "mark.spark" in file.read_text(encoding="utf-8")
