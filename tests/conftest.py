@@ -71,18 +71,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 class Groups(LoadScopeScheduling):
-    """The tests of a file stay together, and few workers have a Spark session.
+    """Few workers have a Spark session, and tests that can share something share a worker.
 
-    The fast tests have one. The long ones, hundreds of reports, are shared out among two. Groups by
-    marker (``--dist loadgroup``) have no effect: xdist 3.8 renames tests, which pytest 9 ignores.
+    Of the fast tests those of a file stay together, and one worker has a Spark session. Of the
+    long ones, which are mostly about one scenario each, those of the same one stay together, and
+    two workers have a session. Groups by marker (``--dist loadgroup``) have no effect: xdist 3.8
+    renames tests, which pytest 9 ignores.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        if not _needs_spark(self.config.rootpath / file):
-            return file
-        is_fast = "not slow" in self.config.option.markexpr
-        return "spark" if is_fast else f"spark-{zlib.crc32(nodeid.encode()) % 2}"
+        needs_spark = _needs_spark(self.config.rootpath / file)
+        if "not slow" in self.config.option.markexpr:
+            return "spark" if needs_spark else file
+        number = zlib.crc32((nodeid.partition("[")[2] or nodeid).encode())
+        return f"spark-{number % 2}" if needs_spark else f"long-{number % 32}"
 
 
 @cache

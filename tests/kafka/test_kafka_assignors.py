@@ -11,7 +11,7 @@ from sim.protocol.assignors.registry import ASSIGNORS
 from sim.protocol.assignors.subscription import Subscription
 from tests.kafka.apache import HERE, java
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 CHAINS = 150
 REBALANCES = 6

@@ -16,7 +16,7 @@ from sim.records.consumer_offsets import records_in
 from tests.kafka.recovery import copied, recovered_ends
 from tests.kafka.survivors import named, on_disk, simulated
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 HISTORY = """
 claim: All that a cluster may have behind it, for a real one to go on from.

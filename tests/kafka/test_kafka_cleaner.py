@@ -33,7 +33,6 @@ with warnings.catch_warnings():  # its import uses deprecated functions of the s
 
 pytestmark = [
     pytest.mark.kafka,
-    pytest.mark.xdist_group("kafka"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 

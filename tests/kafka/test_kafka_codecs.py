@@ -25,7 +25,6 @@ with warnings.catch_warnings():  # its import uses deprecated functions of the s
 
 pytestmark = [
     pytest.mark.kafka,
-    pytest.mark.xdist_group("kafka"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.skipif(
         not (has_snappy() and has_lz4() and has_zstd()),

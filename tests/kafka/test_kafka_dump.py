@@ -13,7 +13,7 @@ from sim.scenario.loader import load
 from sim.scenario.run.runner import run
 from tests.scenarios.run_kit import SHIPPED
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 COMPACTED = ("accounts-0", "accounts-1")
 """Partitions that the shipped scenarios compact."""

@@ -14,7 +14,7 @@ from sim.log.store.files import FileStore
 from sim.units import EPOCH_MS
 from sim.wire.record_batch import NewRecord, build_batch
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture(scope="module")

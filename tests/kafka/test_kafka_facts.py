@@ -6,7 +6,7 @@ from sim.scenario.settings.facts import settings_of, versions
 from tools.kafka_facts import PROGRAM
 from tools.kafka_jars import RELEASES, jars, printed
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 VERSION = "4.1"
 """The one whose settings and defaults scenarios have."""

@@ -6,7 +6,7 @@ from tests.wire.held_messages import differences, held
 from tools.kafka_jars import RELEASES, jars, printed
 from tools.kafka_messages import PROGRAM, message
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 
 @pytest.mark.parametrize("version", RELEASES)

@@ -9,7 +9,7 @@ from sim.ids import TopicPartition
 from sim.protocol.mirror.offsets import OffsetSyncStore, OffsetSyncWriter
 from tests.kafka.apache import HERE, LIBRARY, java
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 ORDERS = TopicPartition("orders", 0)
 

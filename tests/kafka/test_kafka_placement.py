@@ -14,7 +14,7 @@ from sim.units import MS
 from tests.kafka.apache import HERE, java
 from tests.protocol.broker.replica_kit import ToyLog
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 ZONES = ((1, "a"), (2, "a"), (3, "b"), (4, "b"), (5, "c"), (6, "c"))
 UNEVEN = ((1, "a"), (2, "a"), (3, "a"), (4, "b"), (5, "c"), (6, "c"), (7, "c"))

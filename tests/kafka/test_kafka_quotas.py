@@ -8,7 +8,7 @@ import pytest
 from sim.protocol.quotas.client import QuotaManager
 from tests.kafka.apache import HERE, java
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 USERS = ("ann", "bob")
 CLIENTS = ("shop", "billing", "audit")

@@ -8,7 +8,7 @@ import pytest
 from sim.protocol.quotas.rate import SampledRate
 from tests.kafka.apache import HERE, java
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 STEPS = (0, 3, 250, 999, 1_000, 1_001, 4_000, 11_000, 30_000)
 

@@ -11,7 +11,7 @@ from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroupMem
 from sim.protocol.coordinator.group.reconciliation import reconcile
 from tests.kafka.apache import HERE, java
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 CASES = 3_000
 EVERY = range(6)

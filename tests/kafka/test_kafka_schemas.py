@@ -11,7 +11,7 @@ from sim.wire.fields import Schema, default_of
 from sim.wire.record_batch import NewRecord, build_batch
 from sim.wire.schemas import encode, messages
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 JARS = {
     "kafka-metadata": "metadata",

@@ -15,7 +15,7 @@ from sim.protocol.coordinator.group.assignors import SERVER_ASSIGNORS, TopicDesc
 from tests.kafka.apache import HERE, java
 from tests.scenarios.run_kit import ROOT
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 HISTORIES = 400
 ROUNDS = 5

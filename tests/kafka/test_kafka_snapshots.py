@@ -10,7 +10,7 @@ from sim.scenario.run.runner import run
 from tests.kafka.recovery import copied, values
 from tests.scenarios.run_kit import Ran
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 SNAPSHOTS = """
 claim: A history long enough for snapshots of the metadata log.

@@ -13,7 +13,7 @@ import pytest
 from sim.inspect.dump import dump
 from sim.log.producers.transaction_index import ABORTED_ENTRY
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 NODES = Path(__file__).parents[1] / "nodes"
 

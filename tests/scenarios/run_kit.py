@@ -19,9 +19,6 @@ TWICE = (
 )  # fmt: skip
 """What the fast tests run twice, one of a kind; slow tests do it to all."""
 
-JUDGED = ("group-protocols", "transactions")
-"""What the fast tests judge with Spark beside the small run; slow tests do it to all."""
-
 CATALOGUE = {path.stem: path for path in sorted((ROOT / "scenarios" / "catalogue").glob("*.yaml"))}
 """The failure catalogue: a published failure in each, as it was, or gone."""
 

@@ -20,7 +20,6 @@ RUNS = [
     pytest.param(
         name,
         marks=[
-            pytest.mark.xdist_group(f"catalogue-{name[:3]}"),
             *([] if name in QUICK else [pytest.mark.slow]),
         ],
     )
@@ -81,7 +80,6 @@ def window_of_two_leaders(ran):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-c06")
 @pytest.mark.parametrize(("kind", "low", "high"), [("historic", 75, 96), ("fixed", 0, 3)])
 def test_two_controllers_lead_for_as_long_as_published(shared, kind, low, high):
     """From the election, 1 to 5 s into the cut of 80 s, until the new one reaches the old one.
@@ -94,7 +92,6 @@ def test_two_controllers_lead_for_as_long_as_published(shared, kind, low, high):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-a12")
 @pytest.mark.parametrize(("kind", "swings"), [("historic", 2), ("fixed", 0)])
 def test_the_isr_of_idle_partitions_shrinks_and_grows_only_by_the_old_rule(shared, kind, swings):
     ran = shared.ran(f"a12-idle-partition-isr-churn-{kind}")
@@ -111,7 +108,6 @@ def test_the_isr_of_idle_partitions_shrinks_and_grows_only_by_the_old_rule(share
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-d06")
 @pytest.mark.parametrize(("kind", "beyond"), [("historic", True), ("fixed", False)])
 def test_the_log_start_passes_the_high_watermark_and_followers_begin_anew(shared, kind, beyond):
     ran = shared.ran(f"d06-retention-past-high-watermark-{kind}")
@@ -123,7 +119,6 @@ def test_the_log_start_passes_the_high_watermark_and_followers_begin_anew(shared
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-d08")
 @pytest.mark.parametrize(("kind", "cleaned"), [("historic", []), ("fixed", [1, 2])])
 def test_one_bad_batch_ends_the_cleaning_of_one_log_or_of_all(shared, kind, cleaned):
     ran = shared.ran(f"d08-cleaner-dies-compacted-topic-grows-{kind}")
@@ -134,7 +129,6 @@ def test_one_bad_batch_ends_the_cleaning_of_one_log_or_of_all(shared, kind, clea
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-e10")
 @pytest.mark.parametrize(("kind", "early"), [("historic", True), ("fixed", False)])
 def test_records_of_open_transactions_are_read_only_where_the_bound_is_read_twice(
     shared, kind, early
@@ -151,7 +145,6 @@ def test_records_of_open_transactions_are_read_only_where_the_bound_is_read_twic
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-f08")
 @pytest.mark.parametrize(("kind", "twice"), [("historic", True), ("fixed", False)])
 def test_a_transaction_is_written_down_as_complete_twice_only_in_the_race(shared, kind, twice):
     ran = shared.ran(f"f08-duplicate-completion-append-{kind}")
@@ -161,7 +154,6 @@ def test_a_transaction_is_written_down_as_complete_twice_only_in_the_race(shared
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-b12")
 @pytest.mark.parametrize(("kind", "below"), [("historic", True), ("fixed", False)])
 def test_a_former_leader_cuts_below_its_high_watermark_only_if_it_adopts_it_first(
     shared, kind, below

@@ -9,7 +9,6 @@ from tests.scenarios.run_kit import S
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.xdist_group("catalogue-d03")
 @pytest.mark.parametrize(("kind", "exits"), [("historic", 3), ("fixed", 0)])
 def test_brokers_with_equal_disks_exit_one_after_the_other_and_again_when_started(
     shared, kind, exits
@@ -22,7 +21,6 @@ def test_brokers_with_equal_disks_exit_one_after_the_other_and_again_when_starte
     assert all(later - sooner < 300 * S for sooner, later in pairwise(times))
 
 
-@pytest.mark.xdist_group("catalogue-d02")
 @pytest.mark.parametrize(("kind", "unwritable"), [("historic", 10), ("fixed", 0)])
 def test_a_quarter_of_forty_partitions_takes_no_writes_and_one_of_them_is_gone(
     shared, kind, unwritable
@@ -59,7 +57,6 @@ def fullest(ran, since, until):
     return max(row["live_bytes"] for row in ran.rows("heaps") if since <= row["t_us"] < until)
 
 
-@pytest.mark.xdist_group("catalogue-d11")
 def test_collections_stop_everything_and_two_brokers_and_more_die_within_ten_minutes(shared):
     ran = shared.ran(f"{STORM}-historic")
     deaths = sorted(ran.times("heaps", event="out_of_memory"))
@@ -70,7 +67,6 @@ def test_collections_stop_everything_and_two_brokers_and_more_die_within_ten_min
     assert all(row["t_us"] < deaths[0] for row in pauses[:5])
 
 
-@pytest.mark.xdist_group("catalogue-d11")
 def test_one_producer_for_all_requests_brings_the_rate_of_new_ids_back_to_one_in_84(shared):
     window = 60 * S, 100 * S
     storm, calm = (
@@ -80,7 +76,6 @@ def test_one_producer_for_all_requests_brings_the_rate_of_new_ids_back_to_one_in
     assert storm == 85 * calm, "84 times as many on top of that"
 
 
-@pytest.mark.xdist_group("catalogue-d11")
 @pytest.mark.parametrize(
     ("kind", "since", "until"), [("few-requests", 670, 700), ("short-expiry", 60, 200)]
 )

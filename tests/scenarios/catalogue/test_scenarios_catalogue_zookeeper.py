@@ -16,7 +16,6 @@ def last_isrs(ran, until):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-c01")
 @pytest.mark.parametrize("kind", ["historic", "fixed"])
 def test_no_isr_grows_back_behind_an_old_version_and_all_do_within_a_minute_without(shared, kind):
     """C1: healed at 38 s; published for "fixed" are the lag limit and a round of fetches."""
@@ -29,7 +28,6 @@ def test_no_isr_grows_back_behind_an_old_version_and_all_do_within_a_minute_with
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-c04")
 @pytest.mark.parametrize("kind", ["historic", "fixed"])
 def test_zookeepers_leader_is_another_than_the_brokers_only_without_fencing(shared, kind):
     """C4: from the stale write at 40 s to the death at 60 s."""
@@ -45,7 +43,6 @@ def test_zookeepers_leader_is_another_than_the_brokers_only_without_fencing(shar
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-b09")
 @pytest.mark.parametrize("kind", ["historic", "fixed"])
 def test_a_follower_fetches_its_whole_log_anew_only_by_the_old_handler(shared, kind):
     """B9: published for "fixed" is less than a batch beyond what it lacks."""
@@ -63,7 +60,6 @@ def test_a_follower_fetches_its_whole_log_anew_only_by_the_old_handler(shared, k
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-b10")
 @pytest.mark.parametrize(("kind", "ended"), [("historic", ["broker-2", "broker-3"]), ("fixed", [])])
 def test_every_follower_that_is_ahead_ends_only_if_it_must_not_cut(shared, kind, ended):
     """B10: both come back at 62 s and 64 s, and end at once."""
@@ -73,7 +69,6 @@ def test_every_follower_that_is_ahead_ends_only_if_it_must_not_cut(shared, kind,
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-c13")
 @pytest.mark.parametrize("kind", ["historic", "fixed"])
 def test_a_transaction_coordinator_decides_again_only_if_its_load_replaces_what_it_kept(
     shared, kind
@@ -90,7 +85,6 @@ def test_a_transaction_coordinator_decides_again_only_if_its_load_replaces_what_
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-c03")
 @pytest.mark.parametrize(("kind", "do_both"), [("historic", True), ("fixed", False)])
 def test_two_brokers_take_writes_for_exactly_the_partitions_that_the_refused_controller_moved(
     shared, kind, do_both
@@ -112,7 +106,6 @@ def test_two_brokers_take_writes_for_exactly_the_partitions_that_the_refused_con
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-c12")
 @pytest.mark.parametrize("kind", ["historic", "fixed"])
 def test_a_reader_goes_back_to_the_old_leader_only_by_older_metadata(shared, kind):
     """C12: nothing that was committed is truncated, and the reader begins anew all the same."""
@@ -127,7 +120,6 @@ def states_of(ran, broker, after):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("catalogue-b03")
 @pytest.mark.parametrize("kind", ["historic", "fixed"])
 def test_after_a_power_outage_a_batch_lies_over_others_and_its_broker_does_not_start(shared, kind):
     """B3: published for "historic" is a high watermark 2,228 records ahead of the leader's end."""

@@ -12,11 +12,11 @@ from sim.checking.outcomes.verdict import COUNTS
 from sim.errors import SimulationError
 from tests.scenarios import planted
 from tests.scenarios.judges import differences, reported
-from tests.scenarios.run_kit import CATALOGUE, JUDGED, SHIPPED, S, go
+from tests.scenarios.run_kit import CATALOGUE, SHIPPED, S, go
 
 pytestmark = pytest.mark.spark
 RUNS = [
-    pytest.param(name, marks=[pytest.mark.slow] if name not in ("small", *JUDGED) else [])
+    pytest.param(name, marks=[pytest.mark.slow] if name != "small" else [])
     for name in ("small", *SHIPPED)
 ]
 
@@ -106,9 +106,8 @@ def without_leader(ran, spark):
     return {f"{row.topic}-{row.partition}": row.total_us for row in found.collect()}
 
 
-@pytest.mark.parametrize(
-    "how", ["loses power", pytest.param("loses power after its process", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["loses power", "loses power after its process"])
 def test_both_judges_count_what_is_left_on_the_disk_of_a_broker_that_stays_down(
     how, spark, tmp_path
 ):

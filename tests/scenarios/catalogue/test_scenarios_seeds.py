@@ -21,13 +21,14 @@ def check(path, place):
 
 
 @pytest.mark.night
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.xdist_group(n)) for n in FILES])
+@pytest.mark.parametrize("name", FILES)
 def test_a_shipped_scenario_holds_on_three_seeds(name, tmp_path):
     done = check(FILES[name], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 of 3 runs held" in done.stdout
 
 
+@pytest.mark.slow
 def test_planted_an_expectation_that_fails_on_one_seed_is_seen(tmp_path):
     """The quickstart's little sister, which loses nothing, is asked to lose something."""
     text = (ROOT / "tests/scenarios/small.yaml").read_text()

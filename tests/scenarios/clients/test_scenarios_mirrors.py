@@ -179,6 +179,7 @@ def test_acknowledgements_that_only_another_clusters_two_sides_dispute_are_a_def
     assert found.failures[-1] == ("cluster dr: brokers and clients differ on what was acknowledged")
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_counts_another_clusters_disputed_acknowledgements_alike(refused):
     from analysis.report import write as report  # noqa: PLC0415 - only Spark's tests need it

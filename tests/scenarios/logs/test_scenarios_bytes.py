@@ -21,10 +21,7 @@ with warnings.catch_warnings():  # its import uses deprecated functions of the s
 RUNS = [
     pytest.param(
         name,
-        marks=[
-            pytest.mark.xdist_group(f"run-{name}"),
-            *([pytest.mark.slow] if name == "quickstart" else []),
-        ],
+        marks=[pytest.mark.slow] if name == "quickstart" else [],
     )
     for name in ("small", *SHIPPED)
 ]
@@ -174,7 +171,6 @@ def test_replicas_are_alike_byte_for_byte_below_the_smallest_end(ran, name):
         assert shortest > 0 or partition.startswith("__")
 
 
-@pytest.mark.xdist_group("run-small")
 def test_one_flipped_byte_is_seen_by_both_readers(shared, tmp_path):
     """The twin: none of the tests above passes on any bytes whatever."""
     source = next(d for d in shared.ran("small").log_dirs("broker") if list(d.glob("orders-*")))

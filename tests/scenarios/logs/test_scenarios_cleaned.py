@@ -66,6 +66,7 @@ def unwatched(monkeypatch, *kinds):
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_both_judges_agree_on_what_cleaners_took_across_crash_and_power_loss(tmp_path):
     ran = cleaned(tmp_path)
     assert ran.records["removed"] > 1_000

@@ -32,6 +32,7 @@ def deletion(at, partition="orders-0", before=100):
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_both_judges_agree_on_what_was_removed_across_crash_and_power_loss(tmp_path):
     faults = [
         {"at": "4s", "do": "crash", "target": "leader of orders-0", "for": "1s"},

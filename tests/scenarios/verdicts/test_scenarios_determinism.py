@@ -20,10 +20,7 @@ SAME = ("scenario_digest", "trace_digest", "disk_digest", "events", "rows", "sim
 RUNS = [
     pytest.param(
         name,
-        marks=[
-            pytest.mark.xdist_group(f"run-{name}"),
-            *([pytest.mark.slow] if name not in ("small", *TWICE) else []),
-        ],
+        marks=[pytest.mark.slow] if name not in ("small", *TWICE) else [],
     )
     for name in ("small", *SHIPPED)
 ]
@@ -59,7 +56,6 @@ def test_another_process_hash_seed_and_directory_give_the_same_run(name, shared,
     assert first_difference(first.directory / "trace", tmp_path / "again" / "trace") is None
 
 
-@pytest.mark.xdist_group("run-small")
 def test_less_tracing_changes_neither_verdict_nor_digest(shared, tmp_path):
     first = shared.ran("small")
     card, verdict = in_process(

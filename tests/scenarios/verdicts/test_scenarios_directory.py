@@ -18,10 +18,8 @@ from sim.trace.schema import TABLES
 from tests.scenarios.run_kit import SHIPPED, arrow
 
 RUNS = [
-    pytest.param(name, marks=pytest.mark.xdist_group(f"run-{name}"))
-    for name in ("small", *(name for name in SHIPPED if name != "quickstart"))
-] + [
-    pytest.param("quickstart", marks=[pytest.mark.slow, pytest.mark.xdist_group("run-quickstart")])
+    *("small", *(name for name in SHIPPED if name != "quickstart")),
+    pytest.param("quickstart", marks=pytest.mark.slow),
 ]
 
 CARD = {
@@ -195,7 +193,6 @@ def test_every_check_without_conditions_saw_its_subject(ran, name):
     ) | {check.name for check in zookeeper_runs.invariants(zookeeper=governed)}
 
 
-@pytest.mark.xdist_group("run-small")
 def test_the_scenario_as_run_gives_the_same_run_again(shared, tmp_path):
     first = shared.ran("small")
     again = run(first.directory / "scenario.yaml", out=tmp_path / "again")
