@@ -15,7 +15,7 @@ STAMP := $(VENV)/.logquake-stamp
 UV_VERSION := 0.13.8
 WORKERS ?= 2
 FAST := not slow and not night and not kafka
-LONG := (slow or night) and not kafka
+LONG := slow or night
 
 # Byte code is kept in one place, whatever the environment says: tests are collected in a third of the time.
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pyc
@@ -60,7 +60,7 @@ test-all: lint compile  ## the fast tests and the slow ones
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "not night and not kafka"
 
 test-kafka: $(STAMP) compile  ## the tests in which a real Apache Kafka, brought by Maven, judges our files
-	@LOGQUAKE_PURE=0 $(BIN)/python -m pytest -m kafka tests/kafka
+	@LOGQUAKE_PURE=0 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "kafka and not slow" tests/kafka
 
 tenth: compile  ## a tenth of what make night runs, chosen by the commit: ten landings run all of it
 	@$(BIN)/python -m pytest -v -n $(WORKERS) --dist loadscope -m "$(LONG)" --tenth

@@ -75,14 +75,17 @@ class Groups(LoadScopeScheduling):
 
     Of the fast tests those of a file stay together, and one worker has a Spark session. Of the
     long ones, which are mostly about one scenario each, those of the same one stay together, and
-    two workers have a session. Groups by marker (``--dist loadgroup``) have no effect: xdist 3.8
-    renames tests, which pytest 9 ignores.
+    two workers have a session. Real clusters are started for a file.
+
+    Groups by marker (``--dist loadgroup``) have no effect: xdist 3.8 renames tests, which pytest 9
+    ignores.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         needs_spark = _needs_spark(self.config.rootpath / file)
-        if "not slow" in self.config.option.markexpr:
+        is_long = "not slow" not in self.config.option.markexpr
+        if not is_long or file.startswith("tests/kafka/"):
             return "spark" if needs_spark else file
         number = zlib.crc32((nodeid.partition("[")[2] or nodeid).encode())
         return f"spark-{number % 2}" if needs_spark else f"long-{number % 32}"

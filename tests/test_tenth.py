@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests import conftest
 from tools import tenth
 
 CONFTEST = Path(__file__).with_name("conftest.py")
@@ -96,3 +97,35 @@ def test_what_was_chosen_is_printed(hooks):
     turn = tenth.turn()
     told = plugin.pytest_report_header(config)
     assert told == f"tenth: turn {turn}, part {turn % tenth.PARTS} of 0..9"
+
+
+# -- which tests share a worker --------------------------------------------------------------------
+
+
+def scopes(expression, *names):
+    """What the scheduler keeps together in a run of tests that an expression of markers chooses."""
+    option = SimpleNamespace(markexpr=expression)
+    groups = conftest.Groups.__new__(conftest.Groups)
+    groups.config = SimpleNamespace(option=option, rootpath=CONFTEST.parents[1])
+    return [groups._split_scope(name) for name in names]
+
+
+JUDGES = "tests/scenarios/catalogue/test_scenarios_judges.py"
+OUTCOMES = "tests/scenarios/catalogue/test_scenarios_catalogue.py"
+BOOT = "tests/kafka/test_kafka_boot.py"
+
+
+def test_fast_tests_of_a_file_share_a_worker_and_those_with_spark_another():
+    names = (f"{JUDGES}::a", "tests/analysis/test_analysis_report.py::b", f"{OUTCOMES}::c[x]")
+    assert scopes("not slow and not night", *names) == ["spark", "spark", OUTCOMES]
+
+
+def test_long_tests_of_a_scenario_share_a_worker_and_two_have_spark():
+    outcomes = scopes("slow or night", *(f"{OUTCOMES}::{n}[x]" for n in "ab"), f"{OUTCOMES}::a[y]")
+    assert outcomes[0] == outcomes[1] != outcomes[2]
+    judged = scopes("slow or night", *(f"{JUDGES}::a[{n}]" for n in range(40)))
+    assert set(judged) == {"spark-0", "spark-1"}
+
+
+def test_a_real_cluster_is_started_by_one_worker():
+    assert scopes("slow or night", f"{BOOT}::a[x]", f"{BOOT}::b[y]") == [BOOT, BOOT]

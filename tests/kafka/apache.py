@@ -1,5 +1,6 @@
 """Apache Kafka as it is released, brought by Maven: its dump tool, and brokers on loopback."""
 
+import fcntl
 import re
 import shutil
 import socket
@@ -45,17 +46,22 @@ def missing() -> str:
 
 
 def bring() -> None:
-    """Let Maven fetch what ``pom.xml`` names, once."""
+    """Let Maven fetch what ``pom.xml`` names, once; other workers wait."""
     stamp = LIBRARY / ".complete"
-    pom = (HERE / "pom.xml").read_text()
-    if stamp.is_file() and stamp.read_text() == pom:
-        return
-    shutil.rmtree(LIBRARY, ignore_errors=True)
-    command = ["mvn", "-q", "-B", COPY, f"-DoutputDirectory={LIBRARY}", "-DincludeScope=runtime"]
-    for attempt in range(1, ATTEMPTS + 1):
-        if subprocess.run(command, cwd=HERE, check=attempt == ATTEMPTS).returncode == 0:
-            break
-    stamp.write_text(pom)
+    description = HERE / "pom.xml"
+    pom = description.read_text()
+    with description.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if stamp.is_file() and stamp.read_text() == pom:
+            return
+        shutil.rmtree(LIBRARY, ignore_errors=True)
+        command = [
+            "mvn", "-q", "-B", COPY, f"-DoutputDirectory={LIBRARY}", "-DincludeScope=runtime",
+        ]  # fmt: skip
+        for attempt in range(1, ATTEMPTS + 1):
+            if subprocess.run(command, cwd=HERE, check=attempt == ATTEMPTS).returncode == 0:
+                break
+        stamp.write_text(pom)
 
 
 def java(main: str, *arguments: str, heap: str = "512m") -> list[str]:

@@ -21,7 +21,15 @@ COMPACTED = ("accounts-0", "accounts-1")
 KINDS = (".log", ".index", ".timeindex", ".snapshot")
 
 
-@pytest.fixture(scope="module", params=SHIPPED)
+LARGE = ("quickstart", "acks-all-leader-crash", "acks1-leader-crash", "raft-leader-crash")
+"""Kafka's tool needs minutes for each."""
+
+PARAMETERS = [
+    pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else []) for name in SHIPPED
+]
+
+
+@pytest.fixture(scope="module", params=PARAMETERS)
 def disks(request, tmp_path_factory, kafka):
     """The simulated disks after a shipped scenario."""
     out = tmp_path_factory.mktemp("dump") / request.param
@@ -114,7 +122,7 @@ def flip(path, position):
         (".log", -1, "isvalid: false"),
         (".index", 3, "Mismatches in"),
         (".index", 4, "NoSuchElementException"),  # beyond the end, whatever bytes lie there
-        (".timeindex", 7, "Found timestamp mismatch"),
+        pytest.param(".timeindex", 7, "Found timestamp mismatch", marks=pytest.mark.slow),
         (".timeindex", 11, "indexed offsets are not found"),
         (".snapshot", -1, "corrupt"),
     ],
