@@ -41,10 +41,15 @@ time.tzset()
 os.environ.setdefault("MPLBACKEND", "agg")
 
 
+_BEGAN = time.monotonic()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--tenth``: of the long tests only those whose turn it is."""
+    """``--tenth``: of the long tests those whose turn it is; ``--minutes``: what they take."""
     words = "run the tenth of the tests whose turn it is at this commit (tools/tenth.py)"
     parser.addoption("--tenth", action="store_true", help=words)
+    words = "after so many minutes begin no test; 0: no limit"
+    parser.addoption("--minutes", type=float, default=0, help=words)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -56,12 +61,28 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what has another turn."""
+    """Leave out what has another turn; what comes first is another test in each round of turns."""
     if config.getoption("tenth"):
-        part = tenth.turn() % tenth.PARTS
+        turn = tenth.turn()
+        part = turn % tenth.PARTS
         left = [item for item in items if tenth.part_of(item.nodeid) != part]
         items[:] = [item for item in items if tenth.part_of(item.nodeid) == part]
+        items.sort(
+            key=lambda item: zlib.crc32(f"{turn // tenth.PARTS} {about(item.nodeid)}".encode())
+        )
         config.hook.pytest_deselected(items=left)
+
+
+def about(nodeid: str) -> str:
+    """What a test is about, a scenario mostly; without parameters the test itself."""
+    return nodeid.partition("[")[2] or nodeid
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin no test when the time is over."""
+    minutes = item.config.getoption("minutes")
+    if minutes and time.monotonic() - _BEGAN > 60 * minutes:
+        pytest.skip(f"left for a later landing: {minutes:g} minutes are over")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -87,7 +108,7 @@ class Groups(LoadScopeScheduling):
         is_long = "not slow" not in self.config.option.markexpr
         if not is_long or file.startswith("tests/kafka/"):
             return "spark" if needs_spark else file
-        number = zlib.crc32((nodeid.partition("[")[2] or nodeid).encode())
+        number = zlib.crc32(about(nodeid).encode())
         return f"spark-{number % 2}" if needs_spark else f"long-{number % 32}"
 
 

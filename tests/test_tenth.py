@@ -99,6 +99,17 @@ def test_what_was_chosen_is_printed(hooks):
     assert told == f"tenth: turn {turn}, part {turn % tenth.PARTS} of 0..9"
 
 
+def test_when_the_time_is_over_no_test_begins_and_the_report_says_so():
+    def begun(minutes):
+        config = SimpleNamespace(getoption=lambda name: {"minutes": minutes}[name])
+        conftest.pytest_runtest_setup(SimpleNamespace(config=config))
+
+    begun(0)
+    begun(60 * 24)
+    with pytest.raises(pytest.skip.Exception, match="left for a later landing"):
+        begun(1e-9)
+
+
 # -- which tests share a worker --------------------------------------------------------------------
 
 

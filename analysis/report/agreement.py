@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 from analysis.report.canvas import rows_of
 from analysis.report.findings import Findings
-from analysis.verify import answers
+from analysis.verify import acknowledgements
 from analysis.verify.durability import COUNTS
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class JudgedNumber:
     """One number of both judges."""
 
     topic: str
@@ -33,7 +33,7 @@ class Comparison:
         return self.ours == self.checker
 
 
-def compare(findings: Findings) -> tuple[Comparison, ...]:
+def compare(findings: Findings) -> tuple[JudgedNumber, ...]:
     """Every number, the totals first, then topic by topic; topics that one judge lacks count 0."""
     verdict = findings.files.verdict
     reported = _mapping(verdict.get("topics"))
@@ -53,13 +53,13 @@ def compare(findings: Findings) -> tuple[Comparison, ...]:
     mirror_counts = _mapping(verdict.get("mirroring"))
     mirrors = findings.mirroring
     found.extend(_offline(findings))
-    given = findings.answers if answers.COUNTS[0] in verdict else {}
+    given = findings.answers if acknowledgements.COUNTS[0] in verdict else {}
     found.extend(_of("", name, given, verdict) for name in given)
     found.extend(_others(findings))
     return (*found, *(_of("", name, mirrors, mirror_counts) for name in mirrors))
 
 
-def _others(findings: Findings) -> Iterator[Comparison]:
+def _others(findings: Findings) -> Iterator[JudgedNumber]:
     """Acknowledgements by both sides, of each other cluster."""
     clusters = _mapping(findings.files.verdict.get("clusters"))
     for alias, ours in findings.other_answers.items():
@@ -68,7 +68,7 @@ def _others(findings: Findings) -> Iterator[Comparison]:
             yield replace(_of("", name, ours, reported), cluster=alias)
 
 
-def _offline(findings: Findings) -> Iterator[Comparison]:
+def _offline(findings: Findings) -> Iterator[JudgedNumber]:
     """The longest stretch without a leader in service, of all and of each topic."""
     availability = _mapping(findings.files.verdict.get("availability"))
     if "offline_max_us" not in availability:
@@ -81,19 +81,21 @@ def _offline(findings: Findings) -> Iterator[Comparison]:
         _raise_to(theirs, name.rpartition("-")[0], longest if isinstance(longest, int) else -1)
     reported = availability["offline_max_us"]
     checker = reported if isinstance(reported, int) else None
-    yield Comparison("", "offline.max", max(ours.values(), default=0), checker)
+    yield JudgedNumber("", "offline.max", max(ours.values(), default=0), checker)
     for topic in sorted({*ours, *theirs}):
-        yield Comparison(topic, "offline.max", ours.get(topic, 0), theirs.get(topic, 0))
+        yield JudgedNumber(topic, "offline.max", ours.get(topic, 0), theirs.get(topic, 0))
 
 
 def _raise_to(longest: dict[str, int], topic: str, duration: int) -> None:
     longest[topic] = max(duration, longest.get(topic, 0))
 
 
-def _of(topic: str, name: str, ours: Mapping[str, int], reported: dict[str, object]) -> Comparison:
+def _of(
+    topic: str, name: str, ours: Mapping[str, int], reported: dict[str, object]
+) -> JudgedNumber:
     value = reported.get(name)
     checker = value if isinstance(value, int) and not isinstance(value, bool) else None
-    return Comparison(topic, name, ours[name], checker)
+    return JudgedNumber(topic, name, ours[name], checker)
 
 
 def _mapping(value: object) -> dict[str, object]:

@@ -19,7 +19,7 @@ from analysis.report import groups, latency, load, messages, replication, timeli
 from analysis.report.fault_windows import FaultWindow, end_of, fault_windows
 from analysis.spark import histogram, tables
 from analysis.verify import (
-    answers,
+    acknowledgements,
     availability,
     compaction,
     connecting,
@@ -94,7 +94,7 @@ class Findings:
     connecting: dict[str, int] = field(default_factory=dict)
     """Of connectors: :data:`analysis.verify.connecting.COUNTS`; empty where there are none."""
     answers: Mapping[str, int] = field(default_factory=dict)
-    """:data:`analysis.verify.answers.COUNTS`; empty where the trace lacks details."""
+    """:data:`analysis.verify.acknowledgements.COUNTS`; empty where the trace lacks details."""
     other_answers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """The same of the run's other clusters, by their aliases."""
     inputs: Inputs = field(default_factory=Inputs)
@@ -212,7 +212,7 @@ class _Gathering:
         self._report("comparing the acknowledgements of brokers with those of producers")
         names = ("client_batches", "acknowledgements", "appends")
         batches, given, appends = (tables.read(self._spark, directory, each) for each in names)
-        return answers.counts(batches, given, appends)
+        return acknowledgements.counts(batches, given, appends)
 
     def _other_answers(self) -> Mapping[str, Mapping[str, int]]:
         found = {
@@ -354,11 +354,11 @@ class _Gathering:
             return None, None, None
         return compaction.cleaned(contents), self._table("record_keys"), contents
 
-    def _transactions(self) -> transactions.Transactions | None:
+    def _transactions(self) -> transactions.TransactionTables | None:
         records = self._table("transaction_records")
         if records.isEmpty():
             return None
-        return transactions.Transactions(
+        return transactions.TransactionTables(
             records,
             self._table("transaction_outcomes"),
             self._reads,

@@ -15,7 +15,7 @@ from analysis.report.markup import render
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunRow:
     """A row of the table; durations are microseconds, or ``None`` without data."""
 
     name: str
@@ -49,11 +49,11 @@ def page(
     )
 
 
-def _run(directory: Path, summary: Mapping[str, object], target: Path) -> Run:
+def _run(directory: Path, summary: Mapping[str, object], target: Path) -> RunRow:
     def records(name: str) -> int:
         return int(_number(summary, "durability", "records", name) or 0)
 
-    return Run(
+    return RunRow(
         directory.name,
         Path(os.path.relpath(directory / "report" / "index.html", target)).as_posix(),
         summary.get("seed"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from analysis.report import script, timeline
-from analysis.report.agreement import Comparison
+from analysis.report.agreement import JudgedNumber
 from analysis.report.canvas import Picture, rows_of, short
 from analysis.report.findings import Findings
 from analysis.report.markup import render
@@ -63,14 +63,14 @@ _BAD: Final = frozenset(
 class Number:
     """A line of the table of durability."""
 
-    number: Comparison
+    number: JudgedNumber
     title: str
     is_alarming: bool
     meaning: str
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
+class ExpectationRow:
     """A line of the table of expectations."""
 
     name: str
@@ -82,7 +82,7 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckRow:
     """A line of the table of checks."""
 
     name: object
@@ -99,7 +99,7 @@ class Check:
 
 def page(
     findings: Findings,
-    comparisons: Sequence[Comparison],
+    comparisons: Sequence[JudgedNumber],
     pictures: Sequence[Picture],
     explored: Mapping[str, object],
 ) -> str:
@@ -181,7 +181,7 @@ def _rows(findings: Findings, key: str) -> list[dict[str, object]]:
     return [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
 
 
-def _expectation(row: dict[str, object]) -> Expectation:
+def _expectation(row: dict[str, object]) -> ExpectationRow:
     """An expectation; durations, in microseconds in verdicts, have their unit."""
     name, where, found = str(row.get("name")), row.get("where"), row.get("found")
     micros, shown = None, found
@@ -190,10 +190,10 @@ def _expectation(row: dict[str, object]) -> Expectation:
         micros = float(found) if is_duration else None
         shown = short(found) if is_duration else f"{found:,}"
     named = f"{name} ({where})" if where else name
-    return Expectation(named, row.get("asked"), shown, micros, row.get("held") is True)
+    return ExpectationRow(named, row.get("asked"), shown, micros, row.get("held") is True)
 
 
-def _numbers(comparisons: Sequence[Comparison], topic: str) -> Iterator[Number]:
+def _numbers(comparisons: Sequence[JudgedNumber], topic: str) -> Iterator[Number]:
     for item in comparisons:
         is_shown = item.name not in _ONLY_IF_ANY or item.ours or item.checker
         if item.topic == topic and is_shown:
@@ -202,10 +202,10 @@ def _numbers(comparisons: Sequence[Comparison], topic: str) -> Iterator[Number]:
             yield Number(item, item.name + of, is_alarming, MEANINGS[item.name])
 
 
-def _check(row: dict[str, object]) -> Check:
+def _check(row: dict[str, object]) -> CheckRow:
     checked, suspended = row.get("checked", 0), row.get("suspended")
     why = suspended.items() if isinstance(suspended, dict) else ()
-    return Check(
+    return CheckRow(
         row.get("name"),
         str(row.get("outcome")),
         checked if isinstance(checked, int) else 0,

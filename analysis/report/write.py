@@ -142,7 +142,7 @@ def _by_line(numbers: Mapping[str, object]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def summary(found: Findings, compared: Sequence[agreement.Comparison]) -> dict[str, object]:
+def summary(found: Findings, compared: Sequence[agreement.JudgedNumber]) -> dict[str, object]:
     """Contents of ``report.json``. Instants and durations are microseconds."""
     differences = [
         {

@@ -37,7 +37,7 @@ from pyspark.sql import functions as f
 
 from analysis.verify import compaction, policy, transactions
 from analysis.verify.segments import OK
-from analysis.verify.transactions import Transactions
+from analysis.verify.transactions import TransactionTables
 
 KEYS: Final = ("topic", "partition", "producer_index")
 """Scope of record numbers: each producer counts those of each partition from 0."""
@@ -88,7 +88,7 @@ class RunData:
     """Rows of :func:`analysis.verify.compaction.cleaned`; ``None`` without cleanings."""
     record_keys: DataFrame | None = None
     """Trace table; ``None`` without cleanings."""
-    transactions: Transactions | None = None
+    transactions: TransactionTables | None = None
     """``None`` without any."""
     contents: DataFrame | None = None
     """Trace table ``log_contents``; ``None`` without cleanings."""

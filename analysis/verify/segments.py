@@ -73,7 +73,7 @@ Integers = NDArray[np.int64]
 Buffer = NDArray[np.uint8]
 
 
-class Run(NamedTuple):
+class SequenceRun(NamedTuple):
     """Records of one producer whose numbers and offsets both grow by one, within one batch.
 
     ``status``: ``ok``; ``bad_crc``: the checksum is not that of the bytes; ``malformed``: a right
@@ -139,10 +139,10 @@ def runs(path: Path, window_bytes: int = WINDOW_BYTES) -> Iterator[pa.RecordBatc
                 break
         left = len(rest) + len(file.read()) if stuck else len(rest)
     if left:
-        yield _packed([Run(start, left, -1, -1, -1, 0, -1, -1, 0, TORN)])
+        yield _packed([SequenceRun(start, left, -1, -1, -1, 0, -1, -1, 0, TORN)])
 
 
-def _packed(found: Sequence[Run]) -> pa.RecordBatch:
+def _packed(found: Sequence[SequenceRun]) -> pa.RecordBatch:
     columns = zip(*found, strict=True)
     arrays = [pa.array(column, f.type) for column, f in zip(columns, COLUMNS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
@@ -207,10 +207,10 @@ def _window(data: bytes, positions: list[int], end: int, start: int) -> Iterator
         yield whole
         return
     yield whole.filter(pa.array(~slow))
-    found: list[Run] = []
+    found: list[SequenceRun] = []
     for row in whole.filter(pa.array(slow)).to_pylist():
         place = row["position"] - start
-        found.extend(_slowly(data[place : place + row["size_bytes"]], Run(**row)))
+        found.extend(_slowly(data[place : place + row["size_bytes"]], SequenceRun(**row)))
     yield _packed(found)
 
 
@@ -354,9 +354,9 @@ def _gather(buffer: Buffer, at: Integers, dtype: np.dtype[np.void]) -> NDArray[n
     return np.ascontiguousarray(raw).view(dtype).reshape(len(at))
 
 
-def _slowly(data: bytes, whole: Run) -> list[Run]:
+def _slowly(data: bytes, whole: SequenceRun) -> list[SequenceRun]:
     """A batch read record by record, cut into runs."""
-    found: list[Run] = []
+    found: list[SequenceRun] = []
     try:
         for record in RecordBatch.parse(data).records():
             producer, number = _owner(record)
@@ -389,7 +389,7 @@ def _owner(record: Record) -> tuple[int, int]:
     return producer, int.from_bytes(value[8:16], "big", signed=True)
 
 
-def _continues(before: Run, run: Run) -> bool:
+def _continues(before: SequenceRun, run: SequenceRun) -> bool:
     """True if a single record continues a run; records that are not ours count together."""
     if run.producer_index != before.producer_index or run.base_offset != before.last_offset + 1:
         return False

@@ -31,7 +31,7 @@ _KEYS: Final = [*_PARTITION, "producer_index"]
 
 
 @dataclass(frozen=True, slots=True)
-class Transactions:
+class TransactionTables:
     """Trace tables; only of a run in which some producer had transactions."""
 
     records: DataFrame
@@ -66,7 +66,7 @@ def decided(log: DataFrame) -> DataFrame:
     return log.withColumn("marker", marker).withColumn("fate", fate).drop("marker")
 
 
-def ranges(runs: DataFrame, transactions: Transactions) -> list[tuple[DataFrame, str, Column]]:
+def ranges(runs: DataFrame, transactions: TransactionTables) -> list[tuple[DataFrame, str, Column]]:
     """Ranges of record numbers of each kind: a frame, the kind, and the condition of its rows.
 
     Args:
@@ -91,7 +91,7 @@ def ranges(runs: DataFrame, transactions: Transactions) -> list[tuple[DataFrame,
     ]
 
 
-def client_outcomes(transactions: Transactions) -> DataFrame:
+def client_outcomes(transactions: TransactionTables) -> DataFrame:
     """Parts of transactions with their outcomes; without one it is ``unknown``.
 
     Returns:
@@ -121,7 +121,7 @@ def is_promised() -> Column:
     return ~is_aborted() & (f.col("client_unknown") == 0)
 
 
-def torn(stretches: DataFrame, transactions: Transactions) -> DataFrame:
+def torn(stretches: DataFrame, transactions: TransactionTables) -> DataFrame:
     """Transactions of which some acknowledged records are visible and others are not.
 
     Args:

@@ -8,7 +8,7 @@ grow with simulated time: of a log its end and its epochs are kept, never its ba
 from collections.abc import Callable, Iterable
 from typing import TypeAlias, cast
 
-from sim.checking.outcomes.compaction import Removal
+from sim.checking.outcomes.compaction import RemovedRecord
 from sim.checking.outcomes.policy import POLICIES
 from sim.checking.partition import LOSSES, Partition, Replica, loss
 from sim.trace.listed import brokers_in
@@ -53,7 +53,7 @@ AcknowledgementCheck: TypeAlias = Callable[[Partition, Replica, Acknowledgements
 TruncationCheck: TypeAlias = Callable[[Partition, Replica, TruncationsRow], None]
 ConfigurationCheck: TypeAlias = Callable[[Partition, Replica, RaftConfigurationsRow], None]
 LogStartCheck: TypeAlias = Callable[[Partition, Replica, LogStartsRow], None]
-RemovalCheck: TypeAlias = Callable[[Partition, Removal], None]
+RemovalCheck: TypeAlias = Callable[[Partition, RemovedRecord], None]
 LeadershipCheck: TypeAlias = Callable[[Partition, Replica, LeadershipRow], None]
 ChangeCheck: TypeAlias = Callable[[Partition, PartitionChangesRow], None]
 ReadCheck: TypeAlias = Callable[[Partition, ReadsRow], None]
@@ -209,7 +209,7 @@ class Observer:
         partition = self.partition(row[LogContents.TOPIC], row[LogContents.PARTITION])
         partition.cleaned_below = max(partition.cleaned_below, row[LogContents.LAST_OFFSET] + 1)
 
-    def taken(self, topic: str, number: int, removals: Iterable[Removal]) -> None:
+    def taken(self, topic: str, number: int, removals: Iterable[RemovedRecord]) -> None:
         """Checks a record that a cleaner removed; the owner of the logs reports each."""
         partition = self.partition(topic, number)
         for removal in removals:

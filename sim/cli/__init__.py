@@ -31,7 +31,7 @@ Sets = Annotated[
 ]
 
 
-class Subject(StrEnum):
+class ListSubject(StrEnum):
     """Subjects of ``list``."""
 
     FAULTS = "faults"
@@ -319,7 +319,7 @@ def schema() -> None:
 
 
 @app.command(name="list")
-def list_(subject: Subject, *, json: AsJson = False) -> None:
+def list_(subject: ListSubject, *, json: AsJson = False) -> None:
     """List what is known: faults, Kafka settings, checks, historic behaviours, scenarios."""
     from sim.cli.lists import list_command
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import typer
 
-from sim.cli.answers import Case, ExitCode, defect, exit_codes, failed, say_json
+from sim.cli.exits import Case, ExitCode, defect, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
 from sim.cli.screen import say
 from sim.cli.terminal import count_bar
@@ -119,7 +119,7 @@ def _cores() -> int:
 
 
 def _write(
-    found: Sequence[Outcome], comparison: base.Comparison | None, options: CheckOptions
+    found: Sequence[Outcome], comparison: base.BaselineComparison | None, options: CheckOptions
 ) -> None:
     if options.junit is not None:
         options.junit.parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +147,9 @@ def _update(file: Path, found: Sequence[Outcome], code: str, worst: ExitCode) ->
     say(f"{file}: written, {len(found)} runs", err=True)
 
 
-def _say(found: Sequence[Outcome], comparison: base.Comparison | None, planned: int) -> None:
+def _say(
+    found: Sequence[Outcome], comparison: base.BaselineComparison | None, planned: int
+) -> None:
     for path, runs in base.by_path(found).items():
         held = [run for run in runs if run.status == "held"]
         word = "held  " if len(held) == len(runs) else "FAILED"
@@ -171,7 +173,7 @@ def _say(found: Sequence[Outcome], comparison: base.Comparison | None, planned: 
     say(f"{len(found) - bad} of {len(found)} runs held{rest}")
 
 
-def _say_as_json(found: Sequence[Outcome], comparison: base.Comparison | None) -> None:
+def _say_as_json(found: Sequence[Outcome], comparison: base.BaselineComparison | None) -> None:
     plain: dict[str, object] = {"runs": [outcome.as_json() for outcome in found]}
     if comparison is not None:
         plain["baseline"] = {
@@ -187,7 +189,7 @@ def _say_as_json(found: Sequence[Outcome], comparison: base.Comparison | None) -
 
 
 def _exit_code(
-    found: Sequence[Outcome], comparison: base.Comparison | None, *, golden: bool
+    found: Sequence[Outcome], comparison: base.BaselineComparison | None, *, golden: bool
 ) -> ExitCode:
     for status, code in _CODES:
         if any(outcome.status == status for outcome in found):

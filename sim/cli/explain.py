@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from sim.cli.answers import Case, ExitCode, exit_codes, failed, say_json
+from sim.cli.exits import Case, ExitCode, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
 from sim.cli.screen import say
 from sim.cli.terminal import step_bar
@@ -14,7 +14,7 @@ from sim.errors import SimulationError
 from sim.scratch import scratch
 from sim.suite import chain, whatif
 from sim.suite.causes import causes
-from sim.suite.facts import Facts, Story
+from sim.suite.run_facts import RunFacts, Story
 from sim.units import show_duration
 
 _CONTRADICTIONS = (
@@ -39,7 +39,7 @@ _UNKNOWN = "the trace shows no mechanism that is known by name"
 def explain_command(directory: Path, record: str, *, rerun: bool, as_json: bool) -> None:
     """Explain what became of a record, or of the first thing that went wrong, and why."""
     with exit_codes(Case(directory=directory)):
-        facts = Facts(directory)
+        facts = RunFacts(directory)
         with _understood(directory):
             story = Story(facts, facts.pick(record))
             subject = story.subject
@@ -113,7 +113,7 @@ def _head(story: Story) -> str:
     return f"{run}: {subject} {_WHAT[subject.kind]}"
 
 
-def _blame(facts: Facts, kind: str) -> whatif.Blame | None:
+def _blame(facts: RunFacts, kind: str) -> whatif.Blame | None:
     """Run the seed again without the behaviours of older versions."""
     with (
         scratch() as directory,
@@ -136,15 +136,15 @@ def _shown_by_rerun(kind: str, blame: whatif.Blame) -> str:
     )
 
 
-def _untried(old: list[whatif.Change]) -> str:
+def _untried(old: list[whatif.SettingChange]) -> str:
     words = "; ".join(change.words for change in old)
     return f"whether it takes behaviours of an older version ({words}); without --no-rerun it is"
 
 
-def _try(facts: Facts, kind: str, *, as_json: bool) -> list[whatif.Trial]:
+def _try(facts: RunFacts, kind: str, *, as_json: bool) -> list[whatif.ChangeOutcome]:
     """Run the seed again with one change at a time; the last trial is the one that helped."""
     is_outage = kind in whatif.OUTAGES
-    found: list[whatif.Trial] = []
+    found: list[whatif.ChangeOutcome] = []
     with (
         scratch() as directory,
         stop_requests() as stop,

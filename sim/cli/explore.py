@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from sim.cli.answers import Case, defect, exit_codes, say_json
+from sim.cli.exits import Case, defect, exit_codes, say_json
 from sim.cli.screen import escaped, say
 from sim.cli.terminal import console, show_table
 from sim.errors import SimulationError

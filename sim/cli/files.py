@@ -12,8 +12,8 @@ from typing import Final, Literal, NamedTuple
 
 import typer
 
-from sim.cli.answers import ExitCode, exit_codes
 from sim.cli.dump_options import DumpArguments
+from sim.cli.exits import ExitCode, exit_codes
 from sim.cli.screen import escaped, json_text, say
 from sim.cli.terminal import console
 from sim.errors import SimulationError
@@ -32,7 +32,7 @@ _LIBRARIES: Final = (
 _ANALYSIS: Final = ("pyspark", "pandas", "matplotlib")
 
 
-class Finding(NamedTuple):
+class DoctorLine(NamedTuple):
     """One line of ``logquake doctor``."""
 
     level: Literal["ok", "warning", "error"]
@@ -105,11 +105,11 @@ def doctor_command(directory: Path | None, *, as_json: bool) -> None:
             raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-def environment() -> Iterator[Finding]:
+def environment() -> Iterator[DoctorLine]:
     """Check that this machine can run and report."""
     found = ".".join(map(str, sys.version_info[:3]))
     enough = sys.version_info[:2] >= PYTHON_MIN
-    yield Finding("ok" if enough else "error", "Python", f"{found}; 3.11 or newer is needed")
+    yield DoctorLine("ok" if enough else "error", "Python", f"{found}; 3.11 or newer is needed")
     for name in _LIBRARIES:
         yield _library(name, "error")
     for name in _ANALYSIS:
@@ -117,37 +117,37 @@ def environment() -> Iterator[Finding]:
     yield _java()
     free = shutil.disk_usage(Path.cwd()).free
     level: Literal["ok", "warning"] = "ok" if free >= FREE_BYTES_MIN else "warning"
-    yield Finding(level, "disk space", f"{show_bytes(free)} free here")
+    yield DoctorLine(level, "disk space", f"{show_bytes(free)} free here")
 
 
-def _library(name: str, when_missing: Literal["warning", "error"]) -> Finding:
+def _library(name: str, when_missing: Literal["warning", "error"]) -> DoctorLine:
     try:
-        return Finding("ok", name, version(name))
+        return DoctorLine("ok", name, version(name))
     except PackageNotFoundError:
         use = "run" if when_missing == "error" else "report"
-        return Finding(when_missing, name, f"not installed; needed to {use}")
+        return DoctorLine(when_missing, name, f"not installed; needed to {use}")
 
 
-def _java() -> Finding:
+def _java() -> DoctorLine:
     if find_spec("pyspark") is None:
-        return Finding("warning", "Java", "not looked for, as pyspark is missing")
+        return DoctorLine("warning", "Java", "not looked for, as pyspark is missing")
     from analysis.spark.java import find
 
     try:
         java = find()
     except Exception as error:  # noqa: BLE001 - whatever is wrong with Java, the doctor says it
-        return Finding("warning", "Java", f"{error}")
-    return Finding("ok", "Java", f"{java.version} from {java.source}")
+        return DoctorLine("warning", "Java", f"{error}")
+    return DoctorLine("ok", "Java", f"{java.version} from {java.source}")
 
 
-def _log_directories(directory: Path) -> Iterator[Finding]:
+def _log_directories(directory: Path) -> Iterator[DoctorLine]:
     if not directory.is_dir():
         raise SimulationError(f"{directory}: no such directory; give a log directory of a broker")
     from sim.inspect.doctor import examine, log_directories
 
     findings = examine(directory)
     for finding in findings:
-        yield Finding(finding.severity, str(finding.path), finding.message)
+        yield DoctorLine(finding.severity, str(finding.path), finding.message)
     if not findings:
         for examined in log_directories(directory):
-            yield Finding("ok", str(examined), "every file is as Kafka would leave it")
+            yield DoctorLine("ok", str(examined), "every file is as Kafka would leave it")

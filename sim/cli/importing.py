@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sim.cli.answers import ExitCode, exit_codes, failed, say_json
+from sim.cli.exits import ExitCode, exit_codes, failed, say_json
 from sim.cli.screen import say
 from sim.errors import DefectFound, SimulationError
 from sim.importer.cluster import Imported, build

@@ -8,7 +8,7 @@ from typing import Final
 
 from rich.table import Table
 
-from sim.cli.answers import exit_codes, say_json
+from sim.cli.exits import exit_codes, say_json
 from sim.cli.screen import escaped
 from sim.cli.terminal import console, show_table
 from sim.errors import SimulationError

@@ -2,7 +2,7 @@
 
 # ruff: noqa: PLC0415 - the whole simulator is imported for measuring only
 
-from sim.cli.answers import exit_codes, say_json
+from sim.cli.exits import exit_codes, say_json
 from sim.cli.screen import escaped
 from sim.cli.terminal import console
 from sim.compiled import WHY_SOURCES

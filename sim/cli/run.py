@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from sim.cli.answers import Case, ExitCode, defect, exit_codes, failed, say_json
+from sim.cli.exits import Case, ExitCode, defect, exit_codes, failed, say_json
 from sim.cli.screen import say
 from sim.cli.terminal import progress_bar, show_card, show_judges, show_verdict, step_bar
 from sim.errors import SimulationError

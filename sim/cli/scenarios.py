@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from sim.cli.answers import ExitCode, exit_codes, say_json
+from sim.cli.exits import ExitCode, exit_codes, say_json
 from sim.cli.screen import say
 from sim.errors import ScenarioError, SimulationError
 from sim.scenario.loader import load

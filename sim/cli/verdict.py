@@ -9,14 +9,14 @@ from typing import Final
 
 import typer
 
-from sim.cli.answers import Case, ExitCode, defect, exit_codes, failed, say_json
+from sim.cli.exits import Case, ExitCode, defect, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
 from sim.cli.screen import say
 from sim.cli.terminal import count_bar
 from sim.errors import SimulationError
-from sim.suite import answers as conclusions
-from sim.suite.answers import Answer
+from sim.suite import fault_outcomes as conclusions
 from sim.suite.cache import DIRECTORY, Cache
+from sim.suite.fault_outcomes import FaultOutcome
 from sim.suite.plan import parse_seeds
 from sim.suite.survey import Survey, execute, prepare, untried
 from sim.units import SECOND
@@ -87,7 +87,9 @@ def _budget(text: str) -> float:
         ) from None
 
 
-def _run(survey: Survey, seconds: float, options: VerdictOptions) -> tuple[list[Answer], bool]:
+def _run(
+    survey: Survey, seconds: float, options: VerdictOptions
+) -> tuple[list[FaultOutcome], bool]:
     """The answers, and whether somebody stopped it."""
     deadline = monotonic() + seconds
     cache = Cache(DIRECTORY if options.use_cache else None)
@@ -102,7 +104,7 @@ def _run(survey: Survey, seconds: float, options: VerdictOptions) -> tuple[list[
         return found, interrupted()
 
 
-def _say(found: Sequence[Answer], closing: Sequence[str]) -> None:
+def _say(found: Sequence[FaultOutcome], closing: Sequence[str]) -> None:
     for each in found:
         for sentence, seed in each.sentences():
             say(f"\n{sentence}\n    {each.command(seed)}")
@@ -114,7 +116,7 @@ def _say(found: Sequence[Answer], closing: Sequence[str]) -> None:
 
 
 def _as_json(
-    survey: Survey, found: Sequence[Answer], left: int, closing: Sequence[str]
+    survey: Survey, found: Sequence[FaultOutcome], left: int, closing: Sequence[str]
 ) -> dict[str, object]:
     return {
         "scenario": survey.name,
@@ -135,7 +137,7 @@ def _as_json(
     }
 
 
-def _exit_code(found: Sequence[Answer]) -> ExitCode:
+def _exit_code(found: Sequence[FaultOutcome]) -> ExitCode:
     kinds = [kind for each in found for kind in each.error_kinds]
     for status, code in _CODES:
         if status in kinds:

@@ -94,7 +94,7 @@ class _LinkFault(OnLinks):
     one_way: bool = field(default=False, metadata=key("one-way", "flag"))
 
 
-class Partition(_LinkFault):
+class NetworkPartition(_LinkFault):
     """A silent cut of the links between two sides, or one way only."""
 
     kind = "partition"
@@ -187,4 +187,4 @@ class Drop(_MessageFault):
     verb = "lost"
 
 
-LINK_FAULTS: Final[tuple[type[Fault], ...]] = (Partition, Delay, Loss, Bandwidth, Hold, Drop)
+LINK_FAULTS: Final[tuple[type[Fault], ...]] = (NetworkPartition, Delay, Loss, Bandwidth, Hold, Drop)

@@ -9,9 +9,9 @@ import yaml
 
 from sim.errors import SimulationError
 from sim.ids import FIRST_CONTROLLER_ID
-from sim.importer.descriptions import TopicDescription
+from sim.importer.descriptions import DescribedTopic
 from sim.importer.masking import HIDDEN, shown
-from sim.importer.settings import NEEDLESS, Kept, kept
+from sim.importer.settings import NEEDLESS, CarriedOver, kept
 from sim.importer.sources import Properties, Sources
 from sim.scenario.loader import first_problem
 from sim.scenario.settings.facts import settings_of
@@ -252,7 +252,7 @@ class _Building:
                 config[f"{prefix}.replication.factor"] = len(next(iter(topic.replicas.values())))
         return config
 
-    def _server(self, server: Properties) -> Kept:
+    def _server(self, server: Properties) -> CarriedOver:
         values = dict(server.values)
         values |= self._dynamic("brokers", "")
         values |= self._dynamic("broker", str(_id_of(server)))
@@ -278,7 +278,7 @@ class _Building:
 
     # -- topics and clients -----------------------------------------------------------------------
 
-    def _topic(self, topic: TopicDescription) -> dict[str, Any]:
+    def _topic(self, topic: DescribedTopic) -> dict[str, Any]:
         count = max(topic.partitions, len(topic.replicas))
         if sorted(topic.replicas) != list(range(count)) or not count:
             raise SimulationError(

@@ -40,7 +40,7 @@ _ONE: Final = re.compile(r"(?P<what>topic|broker) '?(?P<name>[^',\s]+)'?")
 
 
 @dataclass(slots=True)
-class TopicDescription:
+class DescribedTopic:
     """One topic, as ``kafka-topics --describe`` prints it."""
 
     name: str
@@ -66,13 +66,13 @@ class UnreadableError(ValueError):
     """A line that the tool does not print. ``args``: its number, and the line."""
 
 
-def parse_topics(text: str) -> dict[str, TopicDescription]:
+def parse_topics(text: str) -> dict[str, DescribedTopic]:
     """Topics by name, in the order of the text.
 
     Raises:
         UnreadableError: For the first line that is neither a topic nor one of its partitions.
     """
-    found: dict[str, TopicDescription] = {}
+    found: dict[str, DescribedTopic] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -80,7 +80,7 @@ def parse_topics(text: str) -> dict[str, TopicDescription]:
         name = fields.get("Topic", "")
         if not name or not ("Partition" in fields or "PartitionCount" in fields):
             raise UnreadableError(number, line)
-        topic = found.setdefault(name, TopicDescription(name))
+        topic = found.setdefault(name, DescribedTopic(name))
         if "PartitionCount" in fields:
             topic.partitions = _number(fields["PartitionCount"], number, line)
             topic.configs = _settings(fields.get("Configs", ""))
@@ -89,7 +89,7 @@ def parse_topics(text: str) -> dict[str, TopicDescription]:
     return found
 
 
-def _partition(topic: TopicDescription, fields: dict[str, str], number: int, line: str) -> None:
+def _partition(topic: DescribedTopic, fields: dict[str, str], number: int, line: str) -> None:
     partition, replicas = fields["Partition"], fields.get("Replicas", "")
     topic.replicas[_number(partition, number, line)] = tuple(
         _number(word, number, line) for word in replicas.split(",")

@@ -24,7 +24,7 @@ NEEDLESS: Final = (
 
 
 @dataclass(slots=True)
-class Kept:
+class CarriedOver:
     """Settings that are carried over, and those that are not."""
 
     config: dict[str, SettingValue] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Kept:
     """Lines: the setting, its value unless that is secret, and why it is not simulated."""
 
 
-def kept(scope: Scope, values: Mapping[str, str], *, skip: Iterable[str] = ()) -> Kept:
+def kept(scope: Scope, values: Mapping[str, str], *, skip: Iterable[str] = ()) -> CarriedOver:
     """The settings that a scenario may have.
 
     Args:
@@ -40,7 +40,7 @@ def kept(scope: Scope, values: Mapping[str, str], *, skip: Iterable[str] = ()) -
         values: By name.
         skip: Names whose meaning has been taken already.
     """
-    found = Kept()
+    found = CarriedOver()
     passed = frozenset(skip)
     no_settings = 0
     for name, text in values.items():

@@ -9,7 +9,7 @@ from typing import Final
 from sim.errors import SimulationError
 from sim.importer.descriptions import (
     ConfigDescription,
-    TopicDescription,
+    DescribedTopic,
     UnreadableError,
     parse_configs,
     parse_topics,
@@ -49,7 +49,7 @@ class Sources:
 
     servers: list[Properties] = field(default_factory=list)
     producers: list[Properties] = field(default_factory=list)
-    topics: dict[str, TopicDescription] = field(default_factory=dict)
+    topics: dict[str, DescribedTopic] = field(default_factory=dict)
     configs: list[ConfigDescription] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
 
@@ -106,9 +106,7 @@ def _is_no_consumer(values: Mapping[str, str]) -> bool:
     return not any(key in values for key in ("group.id", "key.deserializer", "auto.offset.reset"))
 
 
-def _merge(
-    known: dict[str, TopicDescription], more: Mapping[str, TopicDescription], file: str
-) -> None:
+def _merge(known: dict[str, DescribedTopic], more: Mapping[str, DescribedTopic], file: str) -> None:
     for name, topic in more.items():
         if name in known:
             raise SimulationError(f"{file}: topic {name} was described before; give each once")

@@ -121,7 +121,7 @@ class ClusterShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FailoverRow:
     """One line of the study's table."""
 
     partitions: int
@@ -194,12 +194,12 @@ def measure(
     event: Event,
     costs: FailoverCosts = PUBLISHED,
     seed: int = 1,
-) -> Row:
+) -> FailoverRow:
     """Runs the event once on a cluster at rest."""
     run = _zookeeper if plane is ControlPlane.ZOOKEEPER else _kraft
     with _not_collecting():
         total, detection, load = run(shape, event, costs, seed)
-    return Row(
+    return FailoverRow(
         shape.partitions,
         plane.value,
         event.value,
@@ -210,7 +210,9 @@ def measure(
     )
 
 
-def table(sizes: tuple[int, ...] = SIZES, costs: FailoverCosts = PUBLISHED) -> Iterator[Row]:
+def table(
+    sizes: tuple[int, ...] = SIZES, costs: FailoverCosts = PUBLISHED
+) -> Iterator[FailoverRow]:
     """All rows, the smallest size first."""
     for size in sizes:
         for plane in ControlPlane:
@@ -355,6 +357,6 @@ def image_of(shape: ClusterShape, config: ControllerConfig) -> MetadataImage:
     return image
 
 
-def as_dict(row: Row | FailoverCosts) -> dict[str, object]:
+def as_dict(row: FailoverRow | FailoverCosts) -> dict[str, object]:
     """The row as a dictionary, for programs."""
     return asdict(row)

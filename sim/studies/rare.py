@@ -51,7 +51,7 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class ProbabilityEstimate:
     """An estimate of a probability."""
 
     value: float
@@ -91,7 +91,7 @@ class Coincidence:
         self.sizes = [len(members) for members in sets]
         self.failures_per_h = sum(component.failures_per_h for component in components)
 
-    def estimate(self, stream: Stream, samples: int) -> Estimate:
+    def estimate(self, stream: Stream, samples: int) -> ProbabilityEstimate:
         """The probability, from so many spans; at least two."""
         total = square = 0.0
         for _ in range(samples):
@@ -100,7 +100,7 @@ class Coincidence:
             square += weight * weight
         value = total / samples
         variance = max(0.0, square / samples - value * value) / (samples - 1)
-        return Estimate(value, math.sqrt(variance), samples)
+        return ProbabilityEstimate(value, math.sqrt(variance), samples)
 
     def _sample(self, stream: Stream) -> float:
         """One plain course of a span: the weights of the branches that leave it."""

@@ -28,7 +28,7 @@ SIZE: Final = 25_000
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ShutdownRow:
     """One line of the study's table."""
 
     partitions: int
@@ -54,12 +54,14 @@ def shape_of(partitions: int) -> ClusterShape:
     return ClusterShape(partitions, brokers=5, replication=2, partitions_per_topic=1, zookeepers=5)
 
 
-def table(sizes: tuple[int, ...] = (SIZE,), costs: FailoverCosts = PUBLISHED) -> Iterator[Row]:
+def table(
+    sizes: tuple[int, ...] = (SIZE,), costs: FailoverCosts = PUBLISHED
+) -> Iterator[ShutdownRow]:
     """All rows: for each size the oldest version first."""
     for size in sizes:
         for name, in_flight, logs, published in _WAYS:
             shape = replace(shape_of(size), in_flight=in_flight, logs_every_state=logs)
             found = measure(shape, ControlPlane.ZOOKEEPER, Event.CONTROLLED_SHUTDOWN, costs)
-            yield Row(
+            yield ShutdownRow(
                 size, found.replicas_moved, name, found.seconds, published if size == SIZE else 0.0
             )

@@ -23,7 +23,7 @@ from sim.protocol.controller.placement import StripedReplicaPlacer, UsableBroker
 from sim.rng import Streams
 from sim.scenario.faults.chance import forms
 from sim.scenario.scenario import Scenario
-from sim.studies.rare import Coincidence, Component, Estimate
+from sim.studies.rare import Coincidence, Component, ProbabilityEstimate
 from sim.units import HOUR, Micros
 
 YEAR_US: Micros = 8_766 * HOUR
@@ -37,18 +37,18 @@ _TAKE_DATA: Final = tuple(name for name in _TAKE_SERVICE if KINDS[name].outage =
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Question:
     """One question and its estimate."""
 
     name: str
     """``loss``, ``outage`` or ``below_min_isr``."""
     meaning: str
-    chance: Estimate
+    chance: ProbabilityEstimate
 
 
 def year(
     scenario: Scenario, *, samples: int = SAMPLES, span_us: Micros = YEAR_US, seed: int = 1
-) -> tuple[Answer, ...]:
+) -> tuple[Question, ...]:
     """Answers the three questions for one span.
 
     Args:
@@ -79,7 +79,7 @@ def year(
         ("below_min_isr", "so few are in service that acks=all is refused", service, short),
     )
     return tuple(
-        Answer(
+        Question(
             name,
             meaning,
             Coincidence(components, sets, span).estimate(streams.named(f"study/{name}"), samples),

@@ -53,7 +53,7 @@ SMALLEST: Final[Mapping[str, int]] = {"records": 1, "time": 100}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MovedNumber:
     """One number of one scenario, then and now."""
 
     path: str
@@ -78,11 +78,11 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class BaselineComparison:
     """Result of comparing a check with a baseline."""
 
-    regressed: tuple[Change, ...] = ()
-    improved: tuple[Change, ...] = ()
+    regressed: tuple[MovedNumber, ...] = ()
+    improved: tuple[MovedNumber, ...] = ()
     compared: int = 0
     """Numbers that were compared."""
     level: float = LEVEL
@@ -171,12 +171,14 @@ def by_path(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
     return found
 
 
-def compare(baseline: Mapping[str, Any], outcomes: Sequence[Outcome], code: str) -> Comparison:
+def compare(
+    baseline: Mapping[str, Any], outcomes: Sequence[Outcome], code: str
+) -> BaselineComparison:
     """Hold runs against a baseline; runs without a verdict are not compared."""
     notes: list[str] = []
     moved: list[str] = []
     broken: list[str] = []
-    changes: list[tuple[Change, RankTest, RankTest]] = []
+    changes: list[tuple[MovedNumber, RankTest, RankTest]] = []
     for path, runs in by_path([o for o in outcomes if o.is_repeatable]).items():
         known = baseline["scenarios"].get(path)
         if known is None:
@@ -191,7 +193,7 @@ def compare(baseline: Mapping[str, Any], outcomes: Sequence[Outcome], code: str)
             (broken if known["code"] == code else moved).extend(lines)
     level = shared_level(LEVEL, [test for _, test, _ in changes])
     back = shared_level(LEVEL, [test for _, _, test in changes])
-    return Comparison(
+    return BaselineComparison(
         regressed=tuple(c for c, test, _ in changes if test.p <= level and _matters(c, 1)),
         improved=tuple(c for c, _, test in changes if test.p <= back and _matters(c, -1)),
         compared=len(changes),
@@ -204,7 +206,7 @@ def compare(baseline: Mapping[str, Any], outcomes: Sequence[Outcome], code: str)
 
 def _changes(
     path: str, known: Mapping[str, Any], runs: Sequence[Outcome]
-) -> list[tuple[Change, RankTest, RankTest]]:
+) -> list[tuple[MovedNumber, RankTest, RankTest]]:
     found = []
     for metric in METRICS:
         before = [
@@ -214,7 +216,7 @@ def _changes(
         if not before or not after:
             continue
         worse, better = rank_test(before, after), rank_test(after, before)
-        change = Change(
+        change = MovedNumber(
             path,
             metric,
             median_interval(before),
@@ -227,7 +229,7 @@ def _changes(
     return found
 
 
-def _matters(change: Change, sign: int) -> bool:
+def _matters(change: MovedNumber, sign: int) -> bool:
     """True if it moved far enough: times by their median, counts by their mean."""
     then, now = float(change.before[0]), float(change.after[0])
     unit = unit_of(change.metric)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from sim.ids import server_name
-from sim.suite.facts import COPIES_TAKEN, DAMAGES, LOOK_BACK_US, Story, is_storage_loss
+from sim.suite.run_facts import COPIES_TAKEN, DAMAGES, LOOK_BACK_US, Story, is_storage_loss
 from sim.suite.waits import forgotten_batch, late_end_txn, no_leader, silent_leader
 from sim.units import show_duration, show_instant
 

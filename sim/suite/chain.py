@@ -5,7 +5,7 @@ from typing import Final
 
 from sim.ids import server_name
 from sim.suite.endings import ending_of
-from sim.suite.facts import DAMAGES, LOOK_BACK_US, Copy, Row, Story
+from sim.suite.run_facts import DAMAGES, LOOK_BACK_US, Copy, Row, Story
 from sim.units import SECOND, Micros, show_duration, show_instant
 
 Line = tuple[Micros, str]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from sim.ids import server_name
-from sim.suite.facts import Facts, Row
+from sim.suite.run_facts import Row, RunFacts
 from sim.units import Micros
 
 _DOWN: Final = ("crashed", "powered_off", "stopped", "paused")
@@ -26,7 +26,7 @@ class Reign(NamedTuple):
     name: str
 
 
-def reigns(facts: Facts) -> list[Reign]:
+def reigns(facts: RunFacts) -> list[Reign]:
     """Active controllers in order of time."""
     found: list[Reign] = []
     name, since = "", 0
@@ -43,7 +43,7 @@ def reigns(facts: Facts) -> list[Reign]:
     return found
 
 
-def ungoverned(facts: Facts, low: Micros, high: Micros) -> list[tuple[Micros, Micros]]:
+def ungoverned(facts: RunFacts, low: Micros, high: Micros) -> list[tuple[Micros, Micros]]:
     """Stretches that overlap [low, high) and have no active controller."""
     found: list[tuple[Micros, Micros]] = []
     free_from: Micros = -1 << 62
@@ -54,7 +54,7 @@ def ungoverned(facts: Facts, low: Micros, high: Micros) -> list[tuple[Micros, Mi
     return [gap for gap in found if gap[0] > -1 << 62]
 
 
-def down_at(facts: Facts, at: Micros) -> list[str]:
+def down_at(facts: RunFacts, at: Micros) -> list[str]:
     """Servers that could be the active controller and are down at an instant."""
     state = dict.fromkeys(_electors(facts), "")
     for row in facts.rows("node_states"):
@@ -63,7 +63,7 @@ def down_at(facts: Facts, at: Micros) -> list[str]:
     return [name for name, last in state.items() if last in _DOWN]
 
 
-def session_end(facts: Facts, broker: int, low: Micros, high: Micros) -> Row | None:
+def session_end(facts: RunFacts, broker: int, low: Micros, high: Micros) -> Row | None:
     """The row with which a controller gave a broker up because it had not heard of it."""
     rows = [row for row in facts.rows("broker_states") if row["broker"] == broker]
     # A new incarnation that registers ends the session of the former one: that is no time-out.
@@ -75,13 +75,13 @@ def session_end(facts: Facts, broker: int, low: Micros, high: Micros) -> Row | N
     return None
 
 
-def _electors(facts: Facts) -> list[str]:
+def _electors(facts: RunFacts) -> list[str]:
     if facts.scenario.cluster.zookeeper is not None:
         return [broker.name for broker in facts.scenario.cluster.brokers]
     return [server.name for server in facts.scenario.cluster.controllers]
 
 
-def _steps(facts: Facts) -> Iterator[tuple[Micros, str, bool]]:
+def _steps(facts: RunFacts) -> Iterator[tuple[Micros, str, bool]]:
     """Each instant at which a server became the active controller, or could be it no longer."""
     steps: list[tuple[Micros, int, str, bool]] = []
     names = _electors(facts)

@@ -7,7 +7,7 @@ Source: the trace tables ``transactions``, ``markers``, ``transaction_outcomes``
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sim.suite.facts import OUTAGE_US, Facts, Row, Story
+from sim.suite.run_facts import OUTAGE_US, Row, RunFacts, Story
 from sim.units import Micros
 
 _REQUESTED = "EndTxn"
@@ -46,7 +46,7 @@ class Ending:
         return 0 if self.decision is None else int(self.decision["t_us"]) - self.answered_us
 
 
-def ending_of(facts: Facts, outcome: Row) -> Ending:
+def ending_of(facts: RunFacts, outcome: Row) -> Ending:
     """The steps of one transaction.
 
     Args:

@@ -6,14 +6,14 @@ from xml.etree import ElementTree as ET
 
 from sim.errors import SimulationError
 from sim.scenario.text.yaml import ReadError, read
-from sim.suite.baseline import Comparison, by_path
+from sim.suite.baseline import BaselineComparison, by_path
 from sim.suite.outcome import Outcome
 from sim.units import SECOND, show_duration
 
 _ERRORS = ("defect", "no progress", "interrupted", "bad input", "not deterministic")
 
 
-def junit(outcomes: Sequence[Outcome], comparison: Comparison | None) -> str:
+def junit(outcomes: Sequence[Outcome], comparison: BaselineComparison | None) -> str:
     """JUnit XML: a suite for each file, a case for each seed, one more for the baseline."""
     root = ET.Element("testsuites", name="logquake")
     for path, runs in by_path(outcomes).items():
@@ -44,7 +44,9 @@ def junit(outcomes: Sequence[Outcome], comparison: Comparison | None) -> str:
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def annotations(outcomes: Sequence[Outcome], comparison: Comparison | None) -> Iterator[str]:
+def annotations(
+    outcomes: Sequence[Outcome], comparison: BaselineComparison | None
+) -> Iterator[str]:
     """A line for each thing that is wrong, as GitHub's runners read them from standard output."""
     for path, runs in by_path(outcomes).items():
         for run in runs:
@@ -58,7 +60,7 @@ def annotations(outcomes: Sequence[Outcome], comparison: Comparison | None) -> I
             yield _annotation("error", change.path, 1, "regressed", str(change))
 
 
-def markdown(outcomes: Sequence[Outcome], comparison: Comparison | None) -> str:
+def markdown(outcomes: Sequence[Outcome], comparison: BaselineComparison | None) -> str:
     """A summary for a page: a table of the scenarios, then what was wrong."""
     runs = len(outcomes)
     bad = sum(outcome.status != "held" for outcome in outcomes)
@@ -92,7 +94,7 @@ def markdown(outcomes: Sequence[Outcome], comparison: Comparison | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def comparison_lines(comparison: Comparison) -> list[str]:
+def comparison_lines(comparison: BaselineComparison) -> list[str]:
     """A comparison in sentences; the first has the sum."""
     regressed, improved = (
         len(changes) or "none" for changes in (comparison.regressed, comparison.improved)

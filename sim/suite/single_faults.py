@@ -15,7 +15,7 @@ import yaml
 from sim.errors import ScenarioError
 from sim.faults.disks import SlowDisk
 from sim.faults.hosts import PowerLoss
-from sim.faults.links import Partition
+from sim.faults.links import NetworkPartition
 from sim.faults.process import Crash, Pause, RollingRestart
 from sim.scenario.loader import load, load_text
 from sim.scenario.model.cluster import ServerSpec
@@ -133,7 +133,11 @@ def _leaders(kind: str, scenario: Scenario, lasts_us: Micros) -> Iterator[Single
         leader = f"leader of {topic}-0"
         if kind == "isolation":
             words = f"Isolation of the {leader} from all other servers"
-            entry: dict[str, object] = {"do": Partition.kind, "between": leader, "and": servers}
+            entry: dict[str, object] = {
+                "do": NetworkPartition.kind,
+                "between": leader,
+                "and": servers,
+            }
         elif kind == Pause.kind:
             words = f"A pause of the {leader}"
             entry = {"do": Pause.kind, "target": leader}

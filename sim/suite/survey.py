@@ -9,8 +9,8 @@ from typing import Any, Final
 from sim.errors import SimulationError
 from sim.scenario.overrides import apply as changes
 from sim.scenario.text.yaml import read
-from sim.suite.answers import Answer, answer, distinct, ranked
 from sim.suite.cache import Cache
+from sim.suite.fault_outcomes import FaultOutcome, answer, distinct, ranked
 from sim.suite.outcome import Outcome
 from sim.suite.plan import Job, plan
 from sim.suite.pool import outcomes
@@ -83,7 +83,7 @@ def execute(
     processes: int,
     should_stop: Callable[[], bool],
     on_result: Callable[[str, bool], None],
-) -> list[Answer]:
+) -> list[FaultOutcome]:
     """Run what is not known, until somebody stops it; answers, the worst first.
 
     Args:
@@ -123,7 +123,7 @@ def execute(
     return ranked(found)
 
 
-def untried(survey: Survey, answers: Sequence[Answer]) -> int:
+def untried(survey: Survey, answers: Sequence[FaultOutcome]) -> int:
     """Number of runs that were not made."""
     return len(survey.jobs) - sum(
         len(a.seeds) + len(a.idle_seeds) + len(a.errors) + a.also_runs for a in answers

@@ -7,7 +7,7 @@ from typing import Final
 from sim.ids import server_name
 from sim.suite.control import down_at, reigns, session_end, ungoverned
 from sim.suite.endings import ending_of, late_endings
-from sim.suite.facts import OUTAGE_US, Row, Story
+from sim.suite.run_facts import OUTAGE_US, Row, Story
 from sim.units import Micros, show_duration, show_instant
 
 _SESSION: Final = "zookeeper.session.timeout.ms"

@@ -15,7 +15,7 @@ from sim.scenario.loader import load
 from sim.scenario.run.runner import run
 from sim.scenario.scenario import Scenario
 from sim.scenario.settings.resolved import Config
-from sim.suite.facts import Facts
+from sim.suite.run_facts import RunFacts
 
 OUTAGES: Final = ("late", "outage", "ok")
 """Kinds of which the longest outage is the measure."""
@@ -27,7 +27,7 @@ _HASTY_MS: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingChange:
     """One setting, as ``--set`` takes it; several keys if several clients or topics have it."""
 
     words: str
@@ -35,10 +35,10 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ChangeOutcome:
     """Outcome of a change."""
 
-    change: Change
+    change: SettingChange
     found: int
     """The number that was wrong: records, or microseconds of an outage."""
     saves: bool
@@ -55,7 +55,7 @@ def damage(kind: str, verdict: dict[str, Any]) -> int:
     return found
 
 
-def changes(scenario: Scenario, *, is_outage: bool = False) -> Iterator[Change]:
+def changes(scenario: Scenario, *, is_outage: bool = False) -> Iterator[SettingChange]:
     """Changes to try, each only if it changes something and the scenario allows it.
 
     Args:
@@ -103,8 +103,8 @@ def changes(scenario: Scenario, *, is_outage: bool = False) -> Iterator[Change]:
 
 
 def trials(
-    facts: Facts, kind: str, directory: Path, should_stop: Callable[[], bool]
-) -> Iterator[Trial]:
+    facts: RunFacts, kind: str, directory: Path, should_stop: Callable[[], bool]
+) -> Iterator[ChangeOutcome]:
     """Run the same seed with each change, until one saves it.
 
     Args:
@@ -118,13 +118,13 @@ def trials(
         try:
             found = _again(facts, kind, change.overrides, directory / str(number), should_stop)
         except (InvariantBroken, NoProgress) as error:
-            yield Trial(change, before, saves=False, error=_first_line(error))
+            yield ChangeOutcome(change, before, saves=False, error=_first_line(error))
             continue
         if should_stop():
             return
         if found is not None:
             saves = _is_saved(kind, before, found)
-            yield Trial(change, found, saves=saves)
+            yield ChangeOutcome(change, found, saves=saves)
             if saves:
                 return
 
@@ -141,10 +141,10 @@ class Blame:
     """Trials that came to no verdict, and why."""
 
 
-def old_behaviours(scenario: Scenario) -> list[Change]:
+def old_behaviours(scenario: Scenario) -> list[SettingChange]:
     """The behaviours that are not today's, each with the change that makes it so."""
     return [
-        Change(
+        SettingChange(
             f"{option.path.removeprefix('behaviours.')} is {option.value}, today's is "
             f"{option.default}",
             (f"{option.path}={option.default}",),
@@ -155,7 +155,7 @@ def old_behaviours(scenario: Scenario) -> list[Change]:
 
 
 def blamed(
-    facts: Facts, kind: str, directory: Path, should_stop: Callable[[], bool]
+    facts: RunFacts, kind: str, directory: Path, should_stop: Callable[[], bool]
 ) -> Blame | None:
     """Old behaviours that are needed, shown by running the seed without them.
 
@@ -175,7 +175,7 @@ def blamed(
     suspects, found, count = old_behaviours(scenario), 0, 0
     errors: list[str] = []
 
-    def saved(changed: list[Change]) -> int | None:
+    def saved(changed: list[SettingChange]) -> int | None:
         nonlocal count
         count += 1
         words = [word for change in changed for word in change.overrides]
@@ -214,7 +214,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _again(
-    facts: Facts, kind: str, overrides: Sequence[str], directory: Path,
+    facts: RunFacts, kind: str, overrides: Sequence[str], directory: Path,
     should_stop: Callable[[], bool],
 ) -> int | None:  # fmt: skip
     """The number that was wrong, in the same seed with some changes.
@@ -244,8 +244,8 @@ def _waits_long(config: Config) -> bool:
     return config.number("request.timeout.ms") > _HASTY_MS
 
 
-def _one(words: str, overrides: list[str]) -> Change:
-    return Change(words, tuple(overrides))
+def _one(words: str, overrides: list[str]) -> SettingChange:
+    return SettingChange(words, tuple(overrides))
 
 
 def _of_topic(topic: str, setting: str) -> str:

@@ -56,7 +56,7 @@ def judged(found):
     visited = compaction.cleaned(contents)
     facts = durability.RunData(
         batches, there, leaders, starts, expired, leadership, ended, visited, told_keys,
-        transactions.Transactions(parts, endings, reads, readers), contents,
+        transactions.TransactionTables(parts, endings, reads, readers), contents,
     )  # fmt: skip
     found_ranges = durability.stretches(facts).persist()
     numbers = {

@@ -17,7 +17,7 @@ import pytest
 from analysis.report import agreement, canvas, findings, overview, page, script, timeline_page
 from analysis.report import write as report
 from analysis.spark import java, session, tables
-from analysis.verify import answers, connecting, mirroring, processing, sharing
+from analysis.verify import acknowledgements, connecting, mirroring, processing, sharing
 from analysis.verify.durability import COUNTS
 from sim.errors import SimulationError
 from tests.analysis.synthetic import Model, Outage, S, modelled, write_run
@@ -87,7 +87,7 @@ def test_judges_that_count_acknowledgements_differently_do_not_agree(built, name
 def test_every_number_that_the_judges_compare_has_its_meaning_on_the_page():
     compared = {
         *COUNTS, *processing.COUNTS, *sharing.COUNTS, *mirroring.COUNTS, *connecting.COUNTS,
-        *answers.COUNTS, "offline.max",
+        *acknowledgements.COUNTS, "offline.max",
     }  # fmt: skip
     assert compared <= set(page.MEANINGS)
 
@@ -332,8 +332,8 @@ def test_what_policy_removed_is_told_beside_what_survived_and_only_if_there_is_a
 
 
 def test_numbers_that_the_checker_did_not_tell_are_differences():
-    assert not agreement.Comparison("", "sent", 0, None).is_same
-    assert agreement.Comparison("", "sent", 0, 0).is_same
+    assert not agreement.JudgedNumber("", "sent", 0, None).is_same
+    assert agreement.JudgedNumber("", "sent", 0, 0).is_same
 
 
 def test_a_java_runtime_is_found_and_says_its_version(monkeypatch):

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from sim.cli import app
-from sim.cli.answers import Case, ExitCode, exit_codes
+from sim.cli.exits import Case, ExitCode, exit_codes
 from sim.errors import InvariantBroken, NoProgress, SimulationError
 from sim.suite.outcome import Outcome
 

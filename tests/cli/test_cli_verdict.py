@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import sim.cli.verdict as command
 from sim.cli import app
-from sim.suite.answers import answer
+from sim.suite.fault_outcomes import answer
 from tests.suite.test_suite_verdict import FAULT, SOUND, WEAK, ran, written
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from sim.cli import app
-from sim.cli.answers import DEFECT
+from sim.cli.exits import DEFECT
 
 VALIDATE_S = 10
 """A file is understood or refused within this real time; the slowest here takes a third of it."""

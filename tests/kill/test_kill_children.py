@@ -126,7 +126,7 @@ from sim.lifetime import interrupt_by_signals
 if sys.argv[1:]: signal.signal(signal.SIGHUP, signal.SIG_IGN)
 interrupt_by_signals()
 from sim.cli.run import stop_requests
-from sim.cli.answers import exit_codes
+from sim.cli.exits import exit_codes
 from sim.scratch import scratch
 with exit_codes(), scratch():
     print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, flush=True)
@@ -165,7 +165,7 @@ def test_what_fails_while_an_interrupted_command_closes_is_no_defect(tmp_path, h
     text = f"""
 import os, signal, sys
 import typer
-from sim.cli.answers import exit_codes
+from sim.cli.exits import exit_codes
 from sim.lifetime import interrupt_by_signals
 interrupt_by_signals()
 try:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from sim.scenario.behaviours.versions import VERSIONS
-from sim.scenario.settings.facts import DEFAULTS_OF, TABLE, Facts, settings_of, versions
+from sim.scenario.settings.facts import DEFAULTS_OF, TABLE, VersionedSetting, settings_of, versions
 from sim.scenario.settings.kafka import defined, summary
 from sim.scenario.settings.overlay import (
     DEFINITIONS,
@@ -244,7 +244,7 @@ def test_versions_stand_side_by_side_and_what_changed_is_seen():
     ],
 )
 def test_bounds_are_read_from_what_validators_print(kind, valid, wanted):
-    assert bounds(Facts(kind, "0", False, valid, "low", False)) == wanted
+    assert bounds(VersionedSetting(kind, "0", False, valid, "low", False)) == wanted
 
 
 def test_nothing_is_read_before_a_setting_is_asked_for():

@@ -4,7 +4,7 @@ import pytest
 
 from sim.errors import ScenarioError
 from sim.scenario.loader import load_text
-from sim.scenario.overrides.vary import Choice, configurations, of_values, variation
+from sim.scenario.overrides.vary import VariedValue, configurations, of_values, variation
 from tests.scenario.scenario_text import GOOD, changed
 
 
@@ -33,12 +33,12 @@ def test_a_bundle_sets_several_keys_under_one_name():
     found = variation("kind={safe: {acks: all, min.insync.replicas: 2}, fast: {acks: 1}}")
     assert found.key == "kind"
     assert found.choices == (
-        Choice("safe", ('acks="all"', "min.insync.replicas=2")),
-        Choice("fast", ("acks=1",)),
+        VariedValue("safe", ('acks="all"', "min.insync.replicas=2")),
+        VariedValue("fast", ("acks=1",)),
     )
     assert of_values("kind", {"safe": {"acks": "all"}, "fast": {"acks": 1}}).choices == (
-        Choice("safe", ('acks="all"',)),
-        Choice("fast", ("acks=1",)),
+        VariedValue("safe", ('acks="all"',)),
+        VariedValue("fast", ("acks=1",)),
     )
 
 

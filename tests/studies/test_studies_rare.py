@@ -10,7 +10,7 @@ import pytest
 from sim.errors import ScenarioError
 from sim.rng import Stream
 from sim.scenario.loader import load_text
-from sim.studies.rare import Coincidence, Component, Estimate
+from sim.studies.rare import Coincidence, Component, ProbabilityEstimate
 from sim.studies.year import year
 
 YEAR_H = 8_766
@@ -116,7 +116,7 @@ def test_intervals_that_are_stated_too_narrow_are_caught(monkeypatch):
 
     def bold(*arguments):
         told = estimate(*arguments)
-        return Estimate(told.value, told.error / 2, told.samples)
+        return ProbabilityEstimate(told.value, told.error / 2, told.samples)
 
     monkeypatch.setattr(Coincidence, "estimate", bold)
     exact = birth_and_death(2, 1e-5, 0.1, YEAR_H)

@@ -13,7 +13,7 @@ from sim.scenario.loader import load, load_text
 from sim.scenario.run.runner import run
 from sim.suite import chain, whatif
 from sim.suite.causes import causes
-from sim.suite.facts import Facts, Story
+from sim.suite.run_facts import RunFacts, Story
 from tests.scenarios.run_kit import CATALOGUE, text_of
 
 ONE = {"partitions": 1}
@@ -25,7 +25,7 @@ def story_of(tmp_path, asked="", **parts):
     """The story that a small run tells."""
     parts = {"topic": ONE, "producer": SLOW, "config": SHORT} | parts
     run(load_text(text_of(**parts)), out=tmp_path / "run", level="facts")
-    facts = Facts(tmp_path / "run")
+    facts = RunFacts(tmp_path / "run")
     return Story(facts, facts.pick(asked))
 
 
@@ -305,7 +305,7 @@ def test_the_old_behaviour_of_a_published_failure_is_found_among_others(tmp_path
     also = ("behaviours.transactions=kip98",)
     run(load(CATALOGUE["b01-last-replica-standing-historic"], also), out=tmp_path / "run",
         level="facts")  # fmt: skip
-    facts = Facts(tmp_path / "run")
+    facts = RunFacts(tmp_path / "run")
     blame = whatif.blamed(facts, facts.pick().kind, tmp_path, lambda: False)
     assert "recovery is isr, today's is elr" in blame.words
     assert not any("transactions" in words for words in blame.words)

@@ -13,7 +13,7 @@ from sim.scenario.loader import load, load_text
 from sim.scenario.run.runner import run
 from sim.suite import chain, whatif
 from sim.suite.causes import causes
-from sim.suite.facts import Facts, Story
+from sim.suite.run_facts import RunFacts, Story
 from tests.scenarios.run_kit import CATALOGUE, ROOT, SHIPPED, text_of
 
 LOSES = {
@@ -32,7 +32,7 @@ LOSES = {
 def lost(tmp_path_factory):
     directory = tmp_path_factory.mktemp("explain") / "run"
     run(load_text(text_of(**LOSES)), out=directory, level="facts")
-    return Facts(directory)
+    return RunFacts(directory)
 
 
 def test_the_chain_of_a_lost_record_is_told_in_order(lost):
@@ -73,7 +73,7 @@ def test_what_names_no_record_is_refused_with_what_is_allowed(lost, asked):
 
 def test_a_directory_without_a_run_is_refused(tmp_path):
     with pytest.raises(SimulationError, match="needs the directory of a run that ended"):
-        Facts(tmp_path)
+        RunFacts(tmp_path)
 
 
 def test_the_smallest_change_that_saves_it_is_found(lost, tmp_path):
@@ -85,7 +85,7 @@ def test_the_smallest_change_that_saves_it_is_found(lost, tmp_path):
 def test_a_leader_that_forgot_a_producer_s_batches_in_a_restart_is_named(tmp_path):
     """Written five times and forgotten: an idempotent producer's resend is new."""
     run(load(SHIPPED["idempotence-across-restart"]), out=tmp_path / "run", level="facts")
-    story = Story(facts := Facts(tmp_path / "run"), facts.pick())
+    story = Story(facts := RunFacts(tmp_path / "run"), facts.pick())
     assert story.subject.kind == "duplicated"
     why = causes(story)
     assert len(why) == 1
@@ -110,7 +110,7 @@ def test_a_late_record_is_explained_by_what_happened_while_it_waited(lost):
 def test_why_a_broker_ended_by_itself_is_told(tmp_path):
     full = {"at": "2s", "do": "full-disk", "target": "leader of orders-0", "for": "9s"}
     run(load_text(text_of(lasts="13s", faults=[full])), out=tmp_path / "run", level="facts")
-    facts = Facts(tmp_path / "run")
+    facts = RunFacts(tmp_path / "run")
     story = Story(facts, facts.pick("orders-0@1000"))
     (halt,) = facts.rows("halts")
     assert halt["reason"] == "data-0/orders-0/00000000000000000000.log: no space left on device"
@@ -183,7 +183,7 @@ def test_the_right_cause_is_named_for_an_entry_of_the_catalogue(name, tmp_path):
     told = "\n".join(line for line in done.output.splitlines() if line.startswith("why: "))
     if any(" is " in word for word in MECHANISMS[name]):
         # A behaviour of an old version leaves no row: running the seed without it shows it.
-        facts = Facts(tmp_path / "run")
+        facts = RunFacts(tmp_path / "run")
         blame = whatif.blamed(facts, facts.pick().kind, tmp_path, lambda: False)
         told += f"\n{'; '.join(blame.words) if blame else ''}"
     for word in MECHANISMS[name]:

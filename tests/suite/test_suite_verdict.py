@@ -7,8 +7,8 @@ import pytest
 from sim.errors import ScenarioError, SimulationError
 from sim.protocol.clients.producer.partitioner import key_of, partition_of
 from sim.scenario.loader import load
-from sim.suite.answers import answer, closing, distinct, parse_budget, ranked
 from sim.suite.cache import Cache
+from sim.suite.fault_outcomes import answer, closing, distinct, parse_budget, ranked
 from sim.suite.outcome import Outcome, from_json
 from sim.suite.single_faults import SingleFault, lasting, single_faults
 from sim.suite.survey import CARD, execute, prepare, untried

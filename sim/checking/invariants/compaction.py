@@ -7,7 +7,7 @@ from typing import Final
 
 from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer
-from sim.checking.outcomes.compaction import Removal
+from sim.checking.outcomes.compaction import RemovedRecord
 from sim.checking.partition import Partition
 from sim.ids import server_name
 from sim.trace.rows.run import Faults, FaultsRow
@@ -24,7 +24,7 @@ class LastValuesStay(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.removals.append(self._taken)
 
-    def _taken(self, partition: Partition, removal: Removal) -> None:
+    def _taken(self, partition: Partition, removal: RemovedRecord) -> None:
         if removal.is_aborted:
             return
         if removal.key < 0:
@@ -59,7 +59,7 @@ class TombstonesStay(Invariant):
         if "clock" in row[Faults.KIND] and self._excuse is None:
             self._excuse = f"a clock was moved at {show_instant(row[Faults.T_US])}"
 
-    def _taken(self, partition: Partition, removal: Removal) -> None:
+    def _taken(self, partition: Partition, removal: RemovedRecord) -> None:
         if removal.is_superseded or removal.is_aborted or not removal.is_tombstone:
             return
         if self._excuse is not None:

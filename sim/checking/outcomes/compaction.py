@@ -25,7 +25,7 @@ CLOCK_GRAIN_US: Final[Micros] = 2 * MS
 """Horizons are whole milliseconds, rounded when they are set and when they are read."""
 
 
-class Removal(NamedTuple):
+class RemovedRecord(NamedTuple):
     """One record that a cleaner removed from one log."""
 
     at: Micros
@@ -115,7 +115,7 @@ class Compaction:
         """Greatest cleaned offset of any replica; below it batches may differ in bytes."""
         self.removed: dict[int, IntervalSet] = {}
         """Record numbers that cleaners removed lawfully, by producer index."""
-        self._wrong: list[tuple[int, int, Removal]] = []
+        self._wrong: list[tuple[int, int, RemovedRecord]] = []
         """Producer index, number, and the removal, of records that were the last of their keys."""
         self._surveys: dict[NodeId, _Survey] = {}
         self._taken_tombstones: dict[int, Offset] = {}
@@ -135,7 +135,7 @@ class Compaction:
         log: Iterable[Held],
         committed: Offset,
         hidden: IntervalSet,
-    ) -> Iterator[Removal]:
+    ) -> Iterator[RemovedRecord]:
         """Handles a stretch of log that a cleaner rewrote.
 
         Args:
@@ -152,7 +152,7 @@ class Compaction:
             keys = self.keys.of(held.producer_index, held.first_record, held.record_count)
             for place, (key, is_tombstone) in enumerate(keys):
                 offset = held.base_offset + place
-                removal = Removal(
+                removal = RemovedRecord(
                     row[LogContents.T_US], row[LogContents.BROKER], offset, key, is_tombstone,
                     survey.latest.get(key, offset), self._horizon(offset),
                     bool(hidden.within(offset, offset + 1)),

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from sim.checking.interval_set import IntervalSet
-from sim.checking.outcomes.compaction import Compaction, Removal, cut_out, missing_from
+from sim.checking.outcomes.compaction import Compaction, RemovedRecord, cut_out, missing_from
 from sim.checking.outcomes.policy import POLICIES, Expired, Held, shown
 from sim.checking.outcomes.transactions import Outcomes, PartitionTransactions
 from sim.ids import LeaderEpoch, NodeId, Offset
@@ -31,7 +31,7 @@ from sim.trace.rows.log import (
 )
 
 
-class Chain:
+class EpochBatches:
     """Batches of one epoch in order of offset, each once."""
 
     __slots__ = ("bases", "checksums", "counts", "epoch", "firsts", "is_first", "producers")
@@ -74,7 +74,7 @@ class Stretch:
 
     __slots__ = ("chain", "start", "stop")
 
-    def __init__(self, chain: Chain, start: int, stop: int) -> None:
+    def __init__(self, chain: EpochBatches, start: int, stop: int) -> None:
         self.chain = chain
         self.start = start
         self.stop = stop
@@ -90,7 +90,7 @@ class Stretch:
         return list(IntervalSet((chain.bases[place], chain.end(place)) for place in places))
 
 
-class ReplicaLog:
+class TracedLog:
     """One replica's log."""
 
     __slots__ = ("holes", "start", "stretches")
@@ -212,7 +212,7 @@ class PartitionHistory:
         self.topic = topic
         self.number = number
         self.name = f"{topic}-{number}"
-        self.logs: dict[NodeId, ReplicaLog] = {}
+        self.logs: dict[NodeId, TracedLog] = {}
         self.acked: dict[int, IntervalSet] = {}
         """Record numbers by producer index; so are the other two."""
         self.failed: dict[int, IntervalSet] = {}
@@ -228,14 +228,14 @@ class PartitionHistory:
         """Set for a compacted topic, from its first row on."""
         self.transactions: PartitionTransactions | None = None
         """Set for a topic with transactional producers."""
-        self._chains: dict[LeaderEpoch, list[Chain]] = {}
+        self._chains: dict[LeaderEpoch, list[EpochBatches]] = {}
         self._leader: NodeId = -1
 
-    def log(self, broker: NodeId) -> ReplicaLog:
+    def log(self, broker: NodeId) -> TracedLog:
         """The replica's log on a broker; a new empty one if it has none."""
         log = self.logs.get(broker)
         if log is None:
-            log = self.logs[broker] = ReplicaLog()
+            log = self.logs[broker] = TracedLog()
         return log
 
     def remove(self, broker: NodeId) -> None:
@@ -353,7 +353,7 @@ class PartitionHistory:
         self.truncate(broker, -1)
         self.log(broker).start = start
 
-    def refill(self, row: LogContentsRow, committed: Offset) -> list[Removal]:
+    def refill(self, row: LogContentsRow, committed: Offset) -> list[RemovedRecord]:
         """Reduces a stretch of a replica's log to these offsets.
 
         Returns:
@@ -363,7 +363,7 @@ class PartitionHistory:
         broker = row[LogContents.BROKER]
         compaction, log = self.compacted(), self.log(broker)
         gaps = missing_from(row)
-        taken: list[Removal] = []
+        taken: list[RemovedRecord] = []
         if row[LogContents.HOW] != "fetched":
             base, last = row[LogContents.BASE_OFFSET], row[LogContents.LAST_OFFSET]
             stretch = takewhile(lambda held: held.base_offset <= last, log.batches(base))
@@ -419,7 +419,7 @@ class PartitionHistory:
             found += [(max(low, start), min(high, stop)) for start, stop in lacking]
         return IntervalSet(sorted(found))
 
-    def _find(self, row: AppendsRow) -> tuple[Chain, int]:
+    def _find(self, row: AppendsRow) -> tuple[EpochBatches, int]:
         base, epoch = row[Appends.BASE_OFFSET], row[Appends.LEADER_EPOCH]
         chains = self._chains.setdefault(epoch, [])
         for chain in chains:
@@ -437,13 +437,13 @@ class PartitionHistory:
                 chain.take(row)
                 return chain, len(chain.bases) - 1
         # Another batch of the same epoch is there: a defect, which has to show as divergence.
-        chain = Chain(epoch, is_first=not chains)
+        chain = EpochBatches(epoch, is_first=not chains)
         chains.append(chain)
         chain.take(row)
         return chain, 0
 
 
-def _other_than(chain: Chain, logs: Sequence[ReplicaLog]) -> list[tuple[Offset, Offset]]:
+def _other_than(chain: EpochBatches, logs: Sequence[TracedLog]) -> list[tuple[Offset, Offset]]:
     """Offsets at which one log has a record of the chain and another one has another record."""
     own: list[IntervalSet] = []
     others: list[IntervalSet] = []

@@ -17,10 +17,10 @@ from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord
 from sim.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
 from sim.log.config import NO_LIMIT, LogConfig, no_jitter
-from sim.log.partition.answers import AnyBatch, Appended, EpochEnd, RolledFlush, answer_to, refused
 from sim.log.partition.epoch_cache import EpochCache
 from sim.log.partition.file_reader import FileReader
 from sim.log.partition.log_transactions import LogTransactions
+from sim.log.partition.results import AnyBatch, Appended, EpochEnd, RolledFlush, answer_to, refused
 from sim.log.partition.segment import Segment, base_of
 from sim.log.partition.tail import Tail
 from sim.log.partition.truncation import cut_segments, damage_met_by, delete_segment

@@ -19,7 +19,7 @@ from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
 from sim.protocol import effects as fx
 from sim.protocol.clients.consumer.config import ConsumerConfig, ConsumerSetup
-from sim.protocol.clients.consumer.consumer import Close, Start
+from sim.protocol.clients.consumer.consumer import CloseConsumer, Start
 from sim.protocol.clients.consumer.effects import Deliver, Stopped
 from sim.protocol.clients.producer.events import ProducerBatchDraft, ProducerStopped
 from sim.protocol.clients.producer.producer import Producer
@@ -182,7 +182,7 @@ class ProcessorNode(TaskNode):
 
     def _close(self) -> None:
         assert self._reader is not None, "a process that runs has booted"
-        self.deliver(self._reader, Close())
+        self.deliver(self._reader, CloseConsumer())
 
     def _deliver_records(self, _port: Port, effect: Deliver) -> None:
         group = self.consumer_config.group_id

@@ -11,7 +11,7 @@ from sim.nodes.process.base import Node
 from sim.nodes.process.port import Machine, Port
 from sim.nodes.process.process import World
 from sim.protocol.clients.consumer.config import ConsumerConfig, ConsumerSetup
-from sim.protocol.clients.consumer.consumer import Close, Consumer, Deliver, Start, Stopped
+from sim.protocol.clients.consumer.consumer import CloseConsumer, Consumer, Deliver, Start, Stopped
 from sim.substrate.host import Host
 from sim.trace.rows.clients import CommittedReadersRow, ReadsRow
 from sim.trace.writer import TableWriter
@@ -93,7 +93,7 @@ class ConsumerNode(Node):
 
     def _close(self) -> None:
         assert self._port is not None, "a process that runs has booted"
-        self.deliver(self._port, Close())
+        self.deliver(self._port, CloseConsumer())
 
     def _deliver_records(self, _port: Port, effect: Deliver) -> None:
         self._reads.add(read_row(self.kernel.now(), self.name, self.config.group_id, effect))

@@ -33,7 +33,7 @@ _OPEN: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class VariedValue:
     """One value of what is varied."""
 
     label: str
@@ -46,7 +46,7 @@ class Variation:
     """A key and its values."""
 
     key: str
-    choices: tuple[Choice, ...]
+    choices: tuple[VariedValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,14 @@ def of_values(key: str, values: Sequence[object] | Mapping[str, Mapping[str, obj
     origin = f"--vary {key}"
     if isinstance(values, Mapping):
         choices = tuple(
-            Choice(name, tuple(f"{inner}={_flow(value)}" for inner, value in settings.items()))
+            VariedValue(name, tuple(f"{inner}={_flow(value)}" for inner, value in settings.items()))
             for name, settings in values.items()
         )
     else:
         texts: list[str] = []
         for value in values:
             texts += _range(value, origin) if isinstance(value, str) else [_flow(value)]
-        choices = tuple(Choice(_label(text), (f"{key}={text}",)) for text in texts)
+        choices = tuple(VariedValue(_label(text), (f"{key}={text}",)) for text in texts)
     labels = [choice.label for choice in choices]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if not labels or twice is not None:

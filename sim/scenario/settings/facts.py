@@ -20,7 +20,7 @@ DEFAULTS_OF: Final = "4.1"
 """The version whose settings and defaults a scenario has, whatever ``cluster.kafka`` says."""
 
 
-class Facts(NamedTuple):
+class VersionedSetting(NamedTuple):
     """A setting as one version defines it."""
 
     type: str
@@ -48,13 +48,13 @@ class KafkaSetting:
     """The first version; the oldest that was read may not be the first that had it."""
     last: str
     """The last version."""
-    history: Mapping[str, Facts]
+    history: Mapping[str, VersionedSetting]
     """Facts from a version on, oldest first."""
     brokers: tuple[tuple[str, int], ...]
     """A topic's: broker settings that replace it, and the factor of each; first given first
     taken."""
 
-    def at(self, version: str) -> Facts | None:
+    def at(self, version: str) -> VersionedSetting | None:
         """The facts of a version; ``None``: that version does not have it."""
         known = versions()
         place = known.index(version)
@@ -63,7 +63,7 @@ class KafkaSetting:
         held = [facts for since, facts in self.history.items() if known.index(since) <= place]
         return held[-1]
 
-    def near(self, version: str = DEFAULTS_OF) -> Facts:
+    def near(self, version: str = DEFAULTS_OF) -> VersionedSetting:
         """The facts of a version, or of the nearest one that has the setting."""
         known = versions()
         nearest = min(max(known.index(version), known.index(self.since)), known.index(self.last))
@@ -113,8 +113,8 @@ def _setting(row: Mapping[str, Any]) -> KafkaSetting:
     )
 
 
-def _facts(row: Mapping[str, Any]) -> Facts:
-    return Facts(
+def _facts(row: Mapping[str, Any]) -> VersionedSetting:
+    return VersionedSetting(
         row["type"],
         row.get("default"),
         "default" not in row,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from sim.scenario.settings.facts import Facts, KafkaSetting, settings_of
+from sim.scenario.settings.facts import KafkaSetting, VersionedSetting, settings_of
 from sim.scenario.settings.overlay import DEFINITIONS, known
 from sim.scenario.settings.types import Scope
 
@@ -77,7 +77,7 @@ _OF_SCOPE: Final[Mapping[Scope, str]] = {
 UNSAID: Final = "what it changes is not simulated"
 """Of a setting for which nobody has said more."""
 
-_TEXT: Final = Facts(
+_TEXT: Final = VersionedSetting(
     "string", default=None, is_required=True, valid="", importance="low", is_internal=False
 )
 _AUTHORIZER: Final[Mapping[str, KafkaSetting]] = {

@@ -8,7 +8,13 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from sim.scenario.settings.facts import DEFAULTS_OF, Facts, KafkaSetting, settings_of, versions
+from sim.scenario.settings.facts import (
+    DEFAULTS_OF,
+    KafkaSetting,
+    VersionedSetting,
+    settings_of,
+    versions,
+)
 from sim.scenario.settings.resolved import SettingValue
 from sim.scenario.settings.types import (
     INT_MAX,
@@ -181,7 +187,7 @@ def other_defaults(scope: Scope, name: str) -> str:
     return ", ".join(words)
 
 
-def bounds(facts: Facts) -> tuple[int | None, int | None]:
+def bounds(facts: VersionedSetting) -> tuple[int | None, int | None]:
     """The smallest and largest number that Kafka takes; ``None``: its type has no other limit."""
     match = _RANGE.fullmatch(facts.valid)
     largest = _LARGEST.get(facts.type)
@@ -192,7 +198,7 @@ def bounds(facts: Facts) -> tuple[int | None, int | None]:
     return low, largest if high is None else int(float(high))
 
 
-def choices(facts: Facts) -> tuple[str, ...]:
+def choices(facts: VersionedSetting) -> tuple[str, ...]:
     """The words that Kafka takes; empty for any text."""
     words = facts.valid.removeprefix(_ANY_CASE)
     if facts.type not in ("string", "list") or not re.fullmatch(r"\[.*\]", words):
@@ -203,7 +209,7 @@ def choices(facts: Facts) -> tuple[str, ...]:
     return tuple(word.lower() for word in found)
 
 
-def parsed(facts: Facts) -> SettingValue:
+def parsed(facts: VersionedSetting) -> SettingValue:
     """Kafka's default as a scenario has it: classes by short names; ``None`` if there is none."""
     text = facts.default
     if text is None:

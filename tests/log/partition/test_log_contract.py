@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sim.error_codes import ErrorCode
 from sim.log.config import LogConfig
-from sim.log.partition import answers
+from sim.log.partition import results
 from sim.log.partition.recovery import load_log
 from sim.protocol import ports
 from sim.wire.record_batch import NewRecord, build_batch
@@ -191,8 +191,8 @@ def test_both_logs_answer_alike_whatever_happens(steps) -> None:
 
 
 def test_answers_have_the_fields_of_the_ports() -> None:
-    assert answers.Appended._fields == ports.Appended._fields
-    assert answers.EpochEnd._fields == ports.EpochEnd._fields
+    assert results.Appended._fields == ports.Appended._fields
+    assert results.EpochEnd._fields == ports.EpochEnd._fields
     names = {name for name in vars(ports.ReplicaLog) if not name.startswith("_")}
     for log in (ListLog(), new_log(Path(tempfile.mkdtemp()))):
         assert all(hasattr(log, name) for name in names)

@@ -15,7 +15,7 @@ from sim.ids import TopicPartition, uuid_text
 from sim.protocol import effects as fx
 from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.clients.consumer.config import ConsumerConfig, ConsumerSetup
-from sim.protocol.clients.consumer.consumer import Close, Consumer, Deliver, Start, Stopped
+from sim.protocol.clients.consumer.consumer import CloseConsumer, Consumer, Deliver, Start, Stopped
 from sim.protocol.clients.consumer.effects import ExternalWrite
 from sim.protocol.coordinator.group.context import GroupConfig
 from sim.protocol.coordinator.group.coordinator import GroupCoordinator
@@ -177,7 +177,7 @@ class Bench:
         self.consumers[name].dead = True
 
     def close(self, name: str) -> None:
-        self.give(self.consumers[name], Close())
+        self.give(self.consumers[name], CloseConsumer())
 
     def give(self, party: Party, event: Any) -> None:
         if party.dead:

@@ -6,7 +6,7 @@ Both judges take acknowledgements from the producers' rows; the brokers' own row
 import pytest
 
 from analysis.spark import session, tables
-from analysis.verify import answers
+from analysis.verify import acknowledgements
 from tests.scenarios import planted
 from tests.scenarios.run_kit import go
 
@@ -100,6 +100,8 @@ def test_spark_finds_the_same_differences_from_the_tables_alone(how, tmp_path, m
         ran = go(tmp_path, **{"lasts": "1s"} | parts)
     names = ("client_batches", "acknowledgements", "appends")
     with session.using("local[2]") as spark:
-        found = answers.counts(*(tables.read(spark, ran.directory, each) for each in names))
+        found = acknowledgements.counts(
+            *(tables.read(spark, ran.directory, each) for each in names)
+        )
     assert found[name] > 0
-    assert found == {each: ran.verdict[each] for each in answers.COUNTS}
+    assert found == {each: ran.verdict[each] for each in acknowledgements.COUNTS}

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from sim.suite.causes import causes
-from sim.suite.facts import Facts, Story
+from sim.suite.run_facts import RunFacts, Story
 from tests.scenarios.run_kit import S, go
 
 API = {
@@ -140,7 +140,7 @@ SESSION = {"broker.session.timeout.ms": 6000, "broker.heartbeat.interval.ms": 10
 
 def told(ran):
     """What ``explain`` names as causes of the longest outage."""
-    facts = Facts(ran.directory)
+    facts = RunFacts(ran.directory)
     return " ".join(causes(Story(facts, facts.pick())))
 
 

@@ -23,7 +23,7 @@ from sim.protocol.clients.consumer.effects import Deliver, Stopped
 from sim.protocol.clients.consumer.fetcher import ConsumerFetcher
 from sim.protocol.clients.consumer.poll_loop import (
     CLOSE_TIMEOUT_US,
-    Close,
+    CloseConsumer,
     ConsumerEvent,
     PollLoop,
     Start,
@@ -34,7 +34,7 @@ from sim.units import Micros
 
 __all__ = [
     "CLOSE_TIMEOUT_US",
-    "Close",
+    "CloseConsumer",
     "Consumer",
     "ConsumerEffect",
     "ConsumerEvent",

@@ -33,11 +33,11 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Close:
+class CloseConsumer:
     """The application closes the consumer: commit, leave, stop."""
 
 
-ConsumerEvent = Start | Close | ResponseReceived | RequestFailed | TimerFired
+ConsumerEvent = Start | CloseConsumer | ResponseReceived | RequestFailed | TimerFired
 """Events of a consumer."""
 
 
@@ -65,7 +65,7 @@ class PollLoop:
                 self._link.fire(name, now)
             case Start():
                 self._polling = True
-            case Close():
+            case CloseConsumer():
                 self._close(now)
             case _:
                 assert_never(event)

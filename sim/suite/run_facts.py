@@ -107,7 +107,7 @@ def is_storage_loss(copy: Copy) -> bool:
     )
 
 
-class Facts:
+class RunFacts:
     """A run directory.
 
     Raises:
@@ -237,7 +237,7 @@ class Facts:
 class Story:
     """All rows that matter to one subject."""
 
-    def __init__(self, facts: Facts, subject: Subject) -> None:
+    def __init__(self, facts: RunFacts, subject: Subject) -> None:
         self.facts = facts
         self._producers: list[str] = facts.card["producers"]
         self._appends = facts.rows("appends", subject)

@@ -19,7 +19,7 @@ _UNAVAILABLE: Final = "unavailable.produce.max"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FaultOutcome:
     """Outcome of one fault over its seeds."""
 
     name: str
@@ -106,7 +106,7 @@ class Answer:
 
 def answer(
     fault: SingleFault | None, file: str, run_us: Micros, found: Sequence[Outcome]
-) -> Answer:
+) -> FaultOutcome:
     """One fault's answer from its runs.
 
     Args:
@@ -129,7 +129,7 @@ def answer(
         ((o.unserved[0], o.seed) for o in reached if o.unserved), ("", 0)
     )
     offline, minus_offline = max(((o.offline_us, -o.seed) for o in reached), default=(0, 0))
-    return Answer(
+    return FaultOutcome(
         name="nothing" if fault is None else fault.name,
         words=words,
         file=file,
@@ -155,10 +155,10 @@ def answer(
     )
 
 
-def ranked(answers: Iterable[Answer]) -> list[Answer]:
+def ranked(answers: Iterable[FaultOutcome]) -> list[FaultOutcome]:
     """The worst first: what loses most, then what duplicates, then what stops for longest."""
 
-    def order(a: Answer) -> tuple[int | str, ...]:
+    def order(a: FaultOutcome) -> tuple[int | str, ...]:
         return -a.lost_us, -a.lost, -a.duplicated, -max(a.unavailable_us, a.offline_us), a.name
 
     return sorted(answers, key=order)
@@ -199,7 +199,7 @@ _NAMELESS: Final = 3
 """The rest of a hit beside names: a kind and two instants."""
 
 
-def closing(answers: Sequence[Answer], untried: int, budget: str) -> list[str]:
+def closing(answers: Sequence[FaultOutcome], untried: int, budget: str) -> list[str]:
     """Conclusion from all of them together, and its limits."""
     reached = [a for a in answers if a.seeds]
     runs = sum(len(a.seeds) for a in reached)
