@@ -157,7 +157,7 @@ def main() -> None:
     choice = choose(changed, imports_of_tests(ROOT), _importers(changed))
     files = [*choice.files, *([] if ALWAYS in choice.files else [ALWAYS])]
     marks = "not slow and not night and not kafka and not spark"
-    _run("pytest", "-x", "-q", "-n", "2", "--dist", "loadgroup", "-m", marks, *files)
+    _run("pytest", "-x", "-q", "-n", "2", "--dist", "loadscope", "-m", marks, *files)
     if choice.left_out:
         more = f"{choice.left_out} more test files are near what has changed"
         sys.stdout.write(f"{more}: make test runs them\n")

@@ -197,7 +197,7 @@ def test_every_command_says_of_its_own_defect_what_to_send(words, tmp_path, monk
     def fails(*_given, **_more):
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(sim.cli.explain, "Facts", fails)
+    monkeypatch.setattr(sim.cli.explain, "RunFacts", fails)
     monkeypatch.setattr(sim.cli.run, "_report", fails)
     monkeypatch.setattr(sim.cli.run, "load", fails)
     monkeypatch.setattr(sim.cli.check, "_plan", fails)
