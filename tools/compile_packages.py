@@ -32,6 +32,9 @@ from sim.compiled import MANIFEST, compiled_modules, digest
 ROOT: Final = Path(__file__).resolve().parents[1]
 BUILD: Final = ROOT / "build"
 COMPILED: Final = BUILD / "compiled"
+CACHE: Final = "build/mypy"
+"""What mypyc keeps of modules that have not changed."""
+
 GENERATED: Final = "build/c"
 """Directory of the C files, and of what was made of each."""
 
@@ -100,27 +103,38 @@ def compile_packages() -> None:
         SystemExit: If mypyc refuses a source; what it says is printed.
         CCompilerError: If the C compiler fails.
     """
-    from mypyc.build import mypycify  # noqa: PLC0415 - heavy, and not needed to see what is missing
-
     # Without its manifest nothing of what is changed below is imported.
     (COMPILED / MANIFEST).unlink(missing_ok=True)
     files = sources()
     digests = {file: digest((ROOT / file).read_bytes()) for file in files}
     with said_only_if_it_fails():
-        extensions = mypycify(
-            ["--no-warn-unused-ignores", "--cache-dir=build/mypy", *files],
-            opt_level=OPTIMISATION,
-            debug_level="0",
-            multi_file=True,
-            target_dir=GENERATED,
-            separate=libraries(files),
-        )
+        try:
+            extensions = generate(files)
+        except ValueError:
+            # What mypyc 2.4 keeps of a class does not say which attributes have a bit for being
+            # defined (``ClassIR.bitmap_attrs``): a changed module that reads one cannot be made.
+            shutil.rmtree(CACHE)
+            extensions = generate(files)
     manifest = {
         "soabi": sysconfig.get_config_var("SOABI"),
         "modules": build(extensions),
         "sources": digests,
     }
     write_whole(COMPILED / MANIFEST, manifest)
+
+
+def generate(files: Sequence[str]) -> list[Extension]:
+    """Let mypyc write C for what has changed since its cache was written."""
+    from mypyc.build import mypycify  # noqa: PLC0415 - heavy, and not needed to see what is missing
+
+    return mypycify(
+        ["--no-warn-unused-ignores", f"--cache-dir={CACHE}", *files],
+        opt_level=OPTIMISATION,
+        debug_level="0",
+        multi_file=True,
+        target_dir=GENERATED,
+        separate=libraries(files),
+    )
 
 
 def write_whole(file: Path, content: Mapping[str, object]) -> None:
