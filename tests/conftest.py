@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from tools import tenth
 
@@ -101,6 +102,13 @@ class Groups(LoadScopeScheduling):
     Groups by marker (``--dist loadgroup``) have no effect: xdist 3.8 renames tests, which pytest 9
     ignores.
     """
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Give what needs Spark away first: it takes longest."""
+        for scope in ("spark-1", "spark-0", "spark"):
+            if scope in self.workqueue:
+                self.workqueue.move_to_end(scope, last=False)
+        super()._assign_work_unit(node)
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]

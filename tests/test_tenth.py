@@ -1,6 +1,7 @@
 """``make tenth`` runs a tenth of the long tests; ten landings in a row run all of them."""
 
 import subprocess
+from collections import OrderedDict
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -140,3 +141,17 @@ def test_long_tests_of_a_scenario_share_a_worker_and_two_have_spark():
 
 def test_a_real_cluster_is_started_by_one_worker():
     assert scopes("slow or night", f"{BOOT}::a[x]", f"{BOOT}::b[y]") == [BOOT, BOOT]
+
+
+def test_what_needs_spark_is_given_away_first(monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        conftest.LoadScopeScheduling,
+        "_assign_work_unit",
+        lambda groups, node: given.append(groups.workqueue.popitem(last=False)[0]),
+    )
+    groups = conftest.Groups.__new__(conftest.Groups)
+    groups.workqueue = OrderedDict.fromkeys(["long-7", "spark-0", "long-8", "spark-1"])
+    for node in range(4):
+        groups._assign_work_unit(node)
+    assert given == ["spark-0", "spark-1", "long-7", "long-8"]
