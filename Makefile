@@ -63,7 +63,7 @@ test-kafka: $(STAMP) compile  ## the tests in which a real Apache Kafka, brought
 	@LOGQUAKE_PURE=0 $(BIN)/python -m pytest -m "kafka and not slow" tests/kafka
 
 tenth: compile  ## a tenth of what make night runs, chosen by the commit: ten landings run all of it; MINUTES=15 ends earlier
-	@$(BIN)/python -m pytest -v -rs -n $(WORKERS) --dist loadscope -m "$(LONG)" --tenth --minutes $(or $(MINUTES),0)
+	@$(BIN)/python -m pytest -v -rs -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "$(LONG)" --tenth --minutes $(or $(MINUTES),0)
 
 turn: $(STAMP)  ## before a landing: choose the next tenth
 	@$(BIN)/python -m tools.tenth

@@ -93,11 +93,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 class Groups(LoadScopeScheduling):
-    """Few workers have a Spark session, and tests that can share something share a worker.
+    """Tests that can share something share a worker.
 
     Of the fast tests those of a file stay together, and one worker has a Spark session. Of the
-    long ones, which are mostly about one scenario each, those of the same one stay together, and
-    two workers have a session. Real clusters are started for a file.
+    long ones, which are mostly about one scenario each, those of the same one stay together. Real
+    clusters are started for a file.
 
     Groups by marker (``--dist loadgroup``) have no effect: xdist 3.8 renames tests, which pytest 9
     ignores.
@@ -105,19 +105,16 @@ class Groups(LoadScopeScheduling):
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         """Give what needs Spark away first: it takes longest."""
-        for scope in ("spark-1", "spark-0", "spark"):
-            if scope in self.workqueue:
-                self.workqueue.move_to_end(scope, last=False)
+        if "spark" in self.workqueue:
+            self.workqueue.move_to_end("spark", last=False)
         super()._assign_work_unit(node)
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        needs_spark = _needs_spark(self.config.rootpath / file)
         is_long = "not slow" not in self.config.option.markexpr
-        if not is_long or file.startswith("tests/kafka/"):
-            return "spark" if needs_spark else file
-        number = zlib.crc32(about(nodeid).encode())
-        return f"spark-{number % 2}" if needs_spark else f"long-{number % 32}"
+        if is_long and not file.startswith("tests/kafka/"):
+            return f"long-{zlib.crc32(about(nodeid).encode()) % 32}"
+        return "spark" if _needs_spark(self.config.rootpath / file) else file
 
 
 @cache
