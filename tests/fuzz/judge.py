@@ -87,7 +87,12 @@ class Watched:
 
 
 def _is_python_own(path: Path) -> bool:
-    return "__pycache__" in path.parts or path == Path(os.devnull)
+    kept = sys.pycache_prefix  # where a first import makes directories for its byte code
+    return (
+        "__pycache__" in path.parts
+        or path == Path(os.devnull)
+        or (kept is not None and path.is_relative_to(kept))
+    )
 
 
 WATCHED = Watched()

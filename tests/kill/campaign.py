@@ -184,7 +184,11 @@ class Campaign:
 
 
 def in_session(session: int) -> list[tuple[int, str]]:
-    """Processes of a session, but for those that have ended and wait for a parent's look."""
+    """Processes of a session, but for those that have ended and wait for a parent's look.
+
+    A killed process whose first thread has ended is a zombie, too (proc(5)), while its other
+    threads are ending; until then it holds its files and locks.
+    """
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -194,7 +198,8 @@ def in_session(session: int) -> list[tuple[int, str]]:
             words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
-        if int(told[3]) == session and told[0] != "Z":
+        state, threads = told[0], int(told[17])
+        if int(told[3]) == session and (state != "Z" or threads > 1):
             found.append((int(entry.name), words[-120:]))
     return found
 

@@ -35,6 +35,9 @@ def test_a_hundred_kills_leave_no_process_no_lock_and_no_directory(name, seed, t
 # -- the campaign can say no -----------------------------------------------------------------------
 
 
+POPEN = "subprocess.Popen([sys.executable, '-c', sys.argv[2]], stderr=subprocess.DEVNULL)"
+
+
 def python(code):
     return (sys.executable, "-c", code, "planted")
 
@@ -46,6 +49,19 @@ def test_a_child_that_survives_its_parent_is_noticed(tmp_path, monkeypatch):
     campaign.through("planted")
     assert "still runs" in campaign.wrong[0]
     assert "sleep 60" in campaign.wrong[0]
+
+
+def test_a_process_whose_first_thread_alone_has_ended_still_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr("tests.kill.campaign.PATIENCE_S", 0.2)
+    code = (
+        "import ctypes, threading, time\n"
+        "threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "ctypes.CDLL(None).pthread_exit(None)"
+    )
+    parent = f"import subprocess, sys, time; {POPEN}; time.sleep(1)"
+    campaign = Campaign(tmp_path / "here", (*python(parent), code))
+    campaign.through("planted")
+    assert "still runs" in campaign.wrong[0]
 
 
 def test_a_stray_directory_an_error_and_a_lock_that_is_held_are_noticed(tmp_path):
