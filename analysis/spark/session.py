@@ -200,12 +200,17 @@ def fitted(spark: SparkSession, rows: int) -> Iterator[None]:
 
 
 def _set(spark: SparkSession, values: Mapping[str, str | None]) -> None:
-    """Set each; ``None`` is the value with which the session was started."""
+    """Set each; ``None`` is the value with which the session was started.
+
+    Spark's own ``unset`` returns to its defaults instead: 200 files for each shuffle's task.
+    """
+    started = spark.sparkContext.getConf()
     for name, value in values.items():
-        if value is None:
+        wanted = started.get(name) if value is None else value
+        if wanted is None:
             spark.conf.unset(name)
         else:
-            spark.conf.set(name, value)
+            spark.conf.set(name, wanted)
 
 
 def _is_local(spark: SparkSession) -> bool:
