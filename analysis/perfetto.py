@@ -74,8 +74,8 @@ def export(
         def read(name: str) -> DataFrame:
             return tables.read(spark, run, name)
 
-        faults = read("faults").toPandas()
-        end_us = end_of(read("client_batches"), read("load"), faults)
+        faults = tables.small(run, "faults")
+        end_us = end_of(run, faults)
         report("states")
         states = replication.spans(
             read("partition_changes"), read("high_watermarks"), end_us

@@ -1,11 +1,11 @@
 """End of a run, and the windows of its faults."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
+from analysis.spark import tables
 from sim.units import Micros
 
 
@@ -24,10 +24,9 @@ class FaultWindow:
     effect: str
 
 
-def end_of(client_batches: DataFrame, server_load: DataFrame, faults: pd.DataFrame) -> Micros:
-    """The latest instant of these trace tables; 0 where they are empty."""
-    latest = [frame.agg(f.max("t_us").alias("t_us")) for frame in (client_batches, server_load)]
-    found = [row["t_us"] for row in latest[0].unionByName(latest[1]).toLocalIterator()]
+def end_of(run: Path, faults: pd.DataFrame) -> Micros:
+    """The latest instant of a run's client, load and fault tables; 0 where they are empty."""
+    found = [tables.latest(run, name) for name in ("client_batches", "load")]
     found.extend(faults["t_us"].tolist())
     return max((int(end) for end in found if end is not None), default=0)
 

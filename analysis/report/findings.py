@@ -7,6 +7,7 @@ by partitions, servers, topics, latency buckets and the bins of a time axis.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 import pandas as pd
@@ -18,6 +19,7 @@ from pyspark.sql import functions as f
 from analysis.report import groups, latency, load, messages, replication, timeline
 from analysis.report.fault_windows import FaultWindow, end_of, fault_windows
 from analysis.spark import histogram, tables
+from analysis.spark.parallel import parallel
 from analysis.verify import (
     acknowledgements,
     availability,
@@ -40,6 +42,9 @@ from sim.units import SECOND, Micros
 
 Progress = Callable[[str], None]
 """Called with the name of each step."""
+
+STEPS: Final = 9
+"""Steps that every run's report has."""
 
 EXAMPLES: Final = 10
 """Most examples of each kind of violation."""
@@ -145,41 +150,82 @@ def gather(spark: SparkSession, files: RunFiles, scratch: Path, report: Progress
         spark: The session.
         files: The run.
         scratch: Directory for the decoded survivors, kept as a table of the report.
-        report: Called before each step.
+        report: Called with each step as it begins, and how many of all have begun.
 
     Raises:
         SimulationError: If the trace is of another version or not complete.
     """
-    return _Gathering(spark, files, scratch, report).findings()
+    return _Gathering(spark, files, scratch, Steps(report, STEPS)).findings()
+
+
+class Steps:
+    """Steps of a report as they begin, in whichever thread.
+
+    Args:
+        report: Called with each.
+        total: How many there are.
+    """
+
+    def __init__(self, report: Progress, total: int) -> None:
+        self._tell = report
+        self._total = total
+        self._begun = 0
+        self._lock = Lock()
+
+    def begin(self, step: str) -> None:
+        """The next one, numbered."""
+        with self._lock:
+            self._begun += 1
+            self._tell(f"{self._begun} of {self._total}: {step}")
+
+    def within(self, step: str) -> None:
+        """A part of one, which few runs have."""
+        with self._lock:
+            self._tell(step)
+
+
+def silent(_: str) -> None:
+    """Ignores progress."""
 
 
 class _Gathering:
     """One run's tables, read once, and the steps over them."""
 
-    def __init__(self, spark: SparkSession, files: RunFiles, scratch: Path, step: Progress) -> None:
+    def __init__(self, spark: SparkSession, files: RunFiles, scratch: Path, steps: Steps) -> None:
         self._spark = spark
         self._files = files
         self._scratch = scratch
-        self._report = step
+        self._steps = steps
         self._processing: dict[str, int] = {}
         self._mirroring: dict[str, int] = {}
         self._connecting: dict[str, int] = {}
         self._batches = self._table("client_batches")
         self._reads = self._table("reads")
-        self._faults = self._table("faults").toPandas()
+        self._faults = tables.small(files.directory, "faults")
         self._load = self._table("load")
-        self._end_us = end_of(self._batches, self._load, self._faults)
+        self._end_us = end_of(files.directory, self._faults)
         self._width_us = SECOND * max(1, -(-self._end_us // (SECOND * _MOST_BINS)))
         self._fine_us = latency.fine_width(self._width_us, self._end_us)
 
     def _table(self, name: str) -> DataFrame:
         return tables.read(self._spark, self._files.directory, name)
 
+    def _is_empty(self, name: str) -> bool:
+        return tables.is_empty(self._files.directory, name)
+
+    def _small(self, name: str) -> pd.DataFrame:
+        return tables.small(self._files.directory, name)
+
     def findings(self) -> Findings:
-        topics, examples, unreadable = self._durability()
-        latency_us, frames = self._latency()
-        frames |= self._availability() | self._cluster()
-        frames |= self._messages(frames["timeline"])
+        with parallel(self._spark) as start:
+            records = start(self._durability)
+            delays = start(self._latency)
+            states = start(self._states)
+            judges = start(self._judges)
+            topics, examples, unreadable = records.result()
+            latency_us, frames = delays.result()
+            frames |= states.result()
+            answers, other_answers, compared, shared = judges.result()
         return Findings(
             self._files,
             self._end_us,
@@ -194,22 +240,33 @@ class _Gathering:
             tables.is_written(self._files.directory, "requests"),
             self._processing,
             mirroring=self._mirroring,
-            sharing=sharing.counts(self._table("share_states")),
+            sharing=shared,
             connecting=self._connecting,
-            answers=self._answers(self._files.directory),
-            other_answers=self._other_answers(),
-            inputs=self._inputs(),
+            answers=answers,
+            other_answers=other_answers,
+            inputs=compared,
         )
 
+    def _states(self) -> dict[str, pd.DataFrame]:
+        frames = self._availability() | self._cluster()
+        return frames | self._messages(frames["timeline"])
+
+    def _judges(
+        self,
+    ) -> tuple[Mapping[str, int], Mapping[str, Mapping[str, int]], Inputs, dict[str, int]]:
+        self._steps.begin("comparing the acknowledgements of brokers with those of producers")
+        shared = sharing.counts(self._table("share_states"))
+        answers = self._answers(self._files.directory)
+        return answers, self._other_answers(), self._inputs(), shared
+
     def _inputs(self) -> Inputs:
-        self._report("comparing the inputs of both judges with the disks")
+        self._steps.begin("comparing the inputs of both judges with the disks")
         return inputs.check(self._files.directory)
 
     def _answers(self, directory: Path) -> Mapping[str, int]:
         """Records on which brokers and producers differ; empty without brokers' rows."""
         if not tables.is_written(directory, "requests"):
             return {}
-        self._report("comparing the acknowledgements of brokers with those of producers")
         names = ("client_batches", "acknowledgements", "appends")
         batches, given, appends = (tables.read(self._spark, directory, each) for each in names)
         return acknowledgements.counts(batches, given, appends)
@@ -224,11 +281,9 @@ class _Gathering:
 
     def data(self) -> tuple[Sequence[survivors.ReplicaFiles], durability.RunData]:
         """Numbers of records from the replicas' files and the trace."""
-        self._report("reading the replicas' segment files")
+        self._steps.begin("reading the replicas' segment files")
         replicas = survivors.replicas(self._files.directory)
-        place = str((self._scratch / "survivors.parquet").resolve())
-        survivors.read(self._spark, replicas).write.mode("overwrite").parquet(place)
-        found = self._spark.read.schema(survivors.SCHEMA).parquet(place)
+        found = survivors.table(self._spark, replicas, self._scratch / "survivors.parquet")
         leaders = durability.final_leaders(self._table("partition_changes"), found).persist()
         log_starts, leadership = self._table("log_starts"), self._table("leadership")
         starts = policy.starts(log_starts).persist()
@@ -255,9 +310,9 @@ class _Gathering:
     ) -> None:
         """Numbers of all connectors together."""
         tasks = self._table("connector_tasks")
-        if tasks.isEmpty():
+        if self._is_empty("connector_tasks"):
             return
-        self._report("comparing the deliveries of connectors with their inputs")
+        self._steps.within("comparing the deliveries of connectors with their inputs")
         sources = tasks.where("kind = 'source'").select("topics").distinct()
         written = [str(row["topics"]) for row in sources.collect()]
         self._connecting = connecting.counts(
@@ -273,11 +328,11 @@ class _Gathering:
         mirrors = self._files.scenario.get("mirrors")
         total: dict[str, int] = {}
         for mirror in mirrors if isinstance(mirrors, list) else ():
-            self._report(f"comparing what mirror {mirror['name']} copied with its originals")
+            self._steps.within(f"comparing what mirror {mirror['name']} copied with its originals")
             directory = self._files.directory / "clusters" / str(mirror["to"])
             scratch = self._scratch / "clusters" / str(mirror["to"])
             scratch.mkdir(parents=True, exist_ok=True)
-            other = _Gathering(self._spark, open_run(directory), scratch, self._report)
+            other = _Gathering(self._spark, open_run(directory), scratch, Steps(silent, 0))
             found = mirroring.counts(other.mirrored(mirror, self._batches, self._reads))
             total = {name: total.get(name, 0) + number for name, number in found.items()}
         return total
@@ -308,14 +363,14 @@ class _Gathering:
         self,
     ) -> tuple[dict[str, dict[str, int]], dict[str, list[dict[str, object]]], pd.DataFrame]:
         replicas, data = self.data()
-        self._report("comparing acknowledgements with survivors")
+        self._steps.begin("comparing acknowledgements with survivors")
         stretches = durability.stretches(data).persist(StorageLevel.MEMORY_AND_DISK)
         late = durability.reordered(durability.leader_runs(data)).persist()
         apart = durability.divergent(data.survivors, data.starts, data.visited).persist()
         counted = durability.counts(stretches).orderBy("topic").toPandas()
         tasks = self._table("tasks")
-        if not tasks.isEmpty():
-            self._report("comparing the outputs of tasks with their inputs")
+        if not self._is_empty("tasks"):
+            self._steps.within("comparing the outputs of tasks with their inputs")
             written = [str(row["output"]) for row in tasks.select("output").distinct().collect()]
             named = processing.origins(self._spark, replicas, written)
             self._processing = processing.counts(tasks, durability.leader_runs(data), named)
@@ -350,13 +405,13 @@ class _Gathering:
     def _cleanings(self) -> tuple[DataFrame | None, DataFrame | None, DataFrame | None]:
         """Visits of cleaners, keys of records, and contents of cleaned logs, if there are any."""
         contents = self._table("log_contents")
-        if contents.isEmpty():
+        if self._is_empty("log_contents"):
             return None, None, None
         return compaction.cleaned(contents), self._table("record_keys"), contents
 
     def _transactions(self) -> transactions.TransactionTables | None:
         records = self._table("transaction_records")
-        if records.isEmpty():
+        if self._is_empty("transaction_records"):
             return None
         return transactions.TransactionTables(
             records,
@@ -388,7 +443,9 @@ class _Gathering:
         return examples
 
     def _latency(self) -> tuple[dict[str, dict[str, float]], dict[str, pd.DataFrame]]:
-        self._report("latency from the intended instant to the acknowledgement, and to the reader")
+        self._steps.begin(
+            "latency from the intended instant to the acknowledgement, and to the reader"
+        )
         summaries: dict[str, dict[str, float]] = {}
         frames: dict[str, pd.DataFrame] = {}
         counted = {
@@ -398,37 +455,30 @@ class _Gathering:
         steps = self._width_us // self._fine_us
         for name, frame in counted.items():
             kept = frame.persist()
-            by_topic = histogram.percentiles(kept, ["topic"]).orderBy("topic").toPandas()
-            whole = histogram.percentiles(kept.withColumn("run", f.lit(0)), ["run"]).toPandas()
-            coarse = kept.withColumn("bin", f.floor(f.col("bin") / steps).cast("int"))
-            over_time = histogram.percentiles(coarse, ["bin"]).orderBy("bin").toPandas()
-            bands = histogram.percentiles(kept, ["bin"]).orderBy("bin").toPandas()
-            heat = latency.heat(kept).orderBy("bin", "row").toPandas()
-            spread = kept.groupBy("bucket").agg(
-                f.sum("records").alias("records"), f.max("top_us").alias("top_us")
-            )
-            frames[f"{name}_latency_spread"] = spread.orderBy("bucket").toPandas()
-            frames[f"{name}_latency_by_topic"] = by_topic
-            frames[f"{name}_latency_over_time"] = over_time
-            frames[f"{name}_latency_bands"] = bands
-            frames[f"{name}_latency_heat"] = heat
+            fine = latency.merged(kept, ["bin"])
+            by_topic = histogram.percentiles(latency.merged(kept, ["topic"]), ["topic"])
             kept.unpersist()
+            coarse = fine.assign(bin=(fine["bin"] // steps).astype("int32"))
+            whole = histogram.percentiles(fine, [])
+            spread = fine.groupby("bucket", as_index=False).agg({"records": "sum", "top_us": "max"})
+            frames[f"{name}_latency_spread"] = spread
+            frames[f"{name}_latency_by_topic"] = by_topic
+            frames[f"{name}_latency_over_time"] = histogram.percentiles(coarse, ["bin"])
+            frames[f"{name}_latency_bands"] = histogram.percentiles(fine, ["bin"])
+            frames[f"{name}_latency_heat"] = latency.heat(fine)
             columns = (*histogram.QUANTILES, "max", "mean", "records")
             rows = whole.to_dict("records")
             summaries[name] = {key: float(rows[0][key]) for key in columns} if rows else {}
         outcomes = latency.outcomes(self._batches, self._width_us).orderBy("bin", "outcome")
         frames["outcomes"] = outcomes.toPandas()
-        self._report("latency by stage")
-        spent = latency.stages(self._batches, self._table("requests"), self._width_us).persist()
-        frames["stages"] = histogram.percentiles(spent, ["stage"]).orderBy("stage").toPandas()
-        frames["stages_over_time"] = (
-            histogram.percentiles(spent, ["bin", "stage"]).orderBy("bin", "stage").toPandas()
-        )
-        spent.unpersist()
+        self._steps.begin("latency by stage")
+        spent = latency.stages(self._batches, self._table("requests"), self._width_us).toPandas()
+        frames["stages"] = histogram.percentiles(spent, ["stage"])
+        frames["stages_over_time"] = histogram.percentiles(spent, ["bin", "stage"])
         return summaries, frames
 
     def _availability(self) -> dict[str, pd.DataFrame]:
-        self._report("gaps in service")
+        self._steps.begin("gaps in service")
         gaps = {
             "produce_gaps": availability.produce_gaps(self._batches),
             "fetch_gaps": availability.fetch_gaps(self._reads, self._batches),
@@ -439,7 +489,7 @@ class _Gathering:
         }
 
     def _cluster(self) -> dict[str, pd.DataFrame]:
-        self._report("replication, load and lag")
+        self._steps.begin("replication, load and lag")
         states = replication.spans(
             self._table("partition_changes"), self._table("high_watermarks"), self._end_us
         ).persist()
@@ -460,7 +510,7 @@ class _Gathering:
         return found | self._groups()
 
     def _messages(self, spans: pd.DataFrame) -> dict[str, pd.DataFrame]:
-        self._report("messages between nodes")
+        self._steps.begin("messages between nodes")
         sent = self._table("messages")
         nodes = messages.nodes(sent).toPandas()
         seconds = messages.notable(spans, self._faults["t_us"].tolist())
@@ -469,13 +519,13 @@ class _Gathering:
         return {"message_nodes": nodes, "messages": shown}
 
     def _groups(self) -> dict[str, pd.DataFrame]:
-        owned = self._table("assignments").where("`group` != ''").toPandas()
+        owned = self._small("assignments").query("group != ''")
         members, owners = groups.memberships(
             owned,
-            self._table("revocations").toPandas(),
-            self._table("node_states").toPandas(),
+            self._small("revocations"),
+            self._small("node_states"),
             self._end_us,
         )
         found = {"group_members": members, "group_owners": owners}
-        found["rebalances"] = groups.rebalances(self._table("groups").toPandas(), self._end_us)
+        found["rebalances"] = groups.rebalances(self._small("groups"), self._end_us)
         return found

@@ -6,8 +6,11 @@ buckets of :mod:`analysis.spark.histogram`. Times are microseconds; ``bin`` is a
 the width of the time axis. Left out: the stages of consumers' requests.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+import pandas as pd
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
@@ -42,19 +45,32 @@ def fine_width(width_us: Micros, end_us: Micros) -> Micros:
     return next((step for step in _FINE if end_us <= step * _COLUMNS), width_us)
 
 
-def heat(counted: DataFrame) -> DataFrame:
+def heat(counted: pd.DataFrame) -> pd.DataFrame:
     """Records by column and row of a heat map.
 
     Args:
-        counted: Of :func:`produce` or :func:`end_to_end`.
+        counted: ``[bin, bucket, records]`` of :func:`produce` or :func:`end_to_end`.
 
     Returns:
         ``DataFrame[bin, row, records]``; a row is the logarithm of the latency in microseconds, in
         steps of a decade's :data:`ROWS_PER_DECADE`.
     """
-    middle = f.greatest(histogram.middle_of(f.col("bucket")), f.lit(1))
-    row = f.floor(f.log10(middle) * ROWS_PER_DECADE + 1e-9).cast("int")
-    return counted.groupBy("bin", row.alias("row")).agg(f.sum("records").alias("records"))
+    middle = np.maximum(histogram.middle_of(counted["bucket"].to_numpy(np.int64)), 1)
+    row = np.floor(np.log10(middle) * ROWS_PER_DECADE + 1e-9).astype(np.int32)
+    return counted.assign(row=row).groupby(["bin", "row"], as_index=False).agg({"records": "sum"})
+
+
+def merged(counted: DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Counts of :func:`analysis.spark.histogram.count` for coarser groups, in memory."""
+    return (
+        counted.groupBy(*by, "bucket")
+        .agg(
+            f.sum("records").alias("records"),
+            f.max("top_us").alias("top_us"),
+            f.sum("sum_us").alias("sum_us"),
+        )
+        .toPandas()
+    )
 
 
 def bin_of(instant: Column, width_us: Micros) -> Column:

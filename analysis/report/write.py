@@ -15,7 +15,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from analysis.report import agreement, figures, findings, latency, overview, page, timeline_page
+from analysis.report import agreement, figures, findings, latency, page, timeline_page
 from analysis.report.canvas import rows_of
 from analysis.report.findings import Findings
 from analysis.spark import histogram, tables
@@ -63,7 +63,7 @@ def build(
     if not run_dirs:
         raise SimulationError("no run directory was given")
     runs = [findings.open_run(directory) for directory in run_dirs]
-    report = on_progress or _silent
+    report = on_progress or findings.silent
     report("starting Spark")
     summaries = []
     rows = [tables.rows(files.directory) for files in runs]
@@ -76,6 +76,8 @@ def build(
             summaries.append(json.loads((files.directory / "report" / "report.json").read_text()))
     if len(runs) == 1:
         return runs[0].directory / "report" / "index.html"
+    from analysis.report import overview  # noqa: PLC0415 - one run needs no statistics (1 s)
+
     shared = Path(os.path.commonpath([files.directory.resolve() for files in runs]))
     target = shared / "report"
     target.mkdir(exist_ok=True)
@@ -86,10 +88,6 @@ def build(
 
 def _prefixed(report: Progress, prefix: str) -> Progress:
     return lambda step: report(prefix + step)
-
-
-def _silent(_: str) -> None:
-    """Ignores progress."""
 
 
 def _one(spark: SparkSession, files: findings.RunFiles, report: Progress) -> None:

@@ -11,8 +11,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+
+Counts = NDArray[np.int64]
 
 EXACT_UP_TO: Final = 100
 """Values up to here, in microseconds, are counted one by one."""
@@ -37,11 +42,11 @@ def bucket_of(value: Column) -> Column:
     return f.when(value <= EXACT_UP_TO, plain).otherwise(above.cast("int"))
 
 
-def middle_of(bucket: Column) -> Column:
-    """The value in microseconds that represents a bucket."""
-    upper = f.pow(f.lit(GROWTH), bucket - EXACT_UP_TO) * EXACT_UP_TO
-    middle = f.round(upper * 2 / (1 + GROWTH)).cast("long")
-    return f.when(bucket <= EXACT_UP_TO, bucket.cast("long")).otherwise(middle)
+def middle_of(bucket: Counts) -> Counts:
+    """The values in microseconds that represent buckets."""
+    upper = np.power(GROWTH, (bucket - EXACT_UP_TO).astype(float)) * EXACT_UP_TO
+    middle = np.floor(upper * 2 / (1 + GROWTH) + 0.5).astype(np.int64)
+    return np.where(bucket <= EXACT_UP_TO, bucket, middle)
 
 
 def count(values: DataFrame, by: Sequence[str], value: str) -> DataFrame:
@@ -67,37 +72,35 @@ def count(values: DataFrame, by: Sequence[str], value: str) -> DataFrame:
     )
 
 
-def percentiles(counted: DataFrame, by: Sequence[str]) -> DataFrame:
+def percentiles(counted: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Percentiles of the counts of :func:`count`, for coarser groups if need be.
 
+    Args:
+        counted: Its rows, in memory: there are no more than groups times buckets.
+        by: Columns to group by; none for a single row of everything.
+
     Returns:
-        ``DataFrame[*by, records, p50, p90, p99, p999, max, mean]`` in microseconds.
+        ``DataFrame[*by, records, p50, p90, p99, p999, max, mean]`` in microseconds, in the order
+        of ``by``; no row where nothing was counted.
     """
-    merged = counted.groupBy(*by, "bucket").agg(
-        f.sum("records").alias("records"),
-        f.max("top_us").alias("top_us"),
-        f.sum("sum_us").alias("sum_us"),
+    keys = [*by, "bucket"]
+    merged = counted.groupby(keys, as_index=False).agg(
+        records=("records", "sum"), top_us=("top_us", "max"), sum_us=("sum_us", "sum")
     )
-    group = Window.partitionBy(*by)
-    upwards = group.orderBy("bucket").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    ranked = merged.select(
-        "*",
-        f.sum("records").over(upwards).alias("up_to"),
-        f.sum("records").over(group).alias("total"),
-        f.max("top_us").over(group).alias("top"),
-    )
-    found = [
-        f.min(
-            f.when(
-                f.col("up_to") >= f.ceil(f.col("total") * share - _EDGE),
-                f.least(middle_of(f.col("bucket")), f.col("top")),
-            )
-        ).alias(name)
-        for name, share in QUANTILES.items()
-    ]
-    return ranked.groupBy(*by).agg(
-        f.sum("records").alias("records"),
-        *found,
-        f.max("top_us").alias("max"),
-        (f.sum("sum_us") / f.sum("records")).alias("mean"),
-    )
+    names: list[str] | NDArray[np.int64] = list(by) or np.zeros(len(merged), np.int64)
+    groups = merged.groupby(names)
+    up_to = groups["records"].cumsum()
+    total = groups["records"].transform("sum")
+    top = groups["top_us"].transform("max")
+    value = np.minimum(middle_of(merged["bucket"].to_numpy(np.int64)), top.to_numpy(np.int64))
+    sums = groups.agg(records=("records", "sum"), sum_us=("sum_us", "sum"), max=("top_us", "max"))
+    for name, share in QUANTILES.items():
+        reached = (up_to >= np.ceil(total * share - _EDGE)).to_numpy(bool)
+        sums[name] = (
+            merged.assign(value=value)[reached]
+            .groupby(names if by else names[reached])["value"]
+            .min()
+        )
+    sums["mean"] = sums["sum_us"] / sums["records"]
+    found = sums.reset_index(drop=not by)
+    return found[[*by, "records", *QUANTILES, "max", "mean"]]

@@ -7,7 +7,9 @@ schema first, and a trace of another version, or with other columns, is rejected
 from pathlib import Path
 from typing import Final
 
+import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
@@ -57,6 +59,46 @@ def rows(run: Path) -> int:
     return total
 
 
+def is_empty(run: Path, name: str) -> bool:
+    """True if a table of a run has no rows, or was not traced."""
+    return not any(pq.read_metadata(part).num_rows for part in _parts(run, name))
+
+
+def latest(run: Path, name: str) -> int | None:
+    """The latest ``t_us`` of a table of a run; ``None`` without rows. Footers have it mostly."""
+    found: list[int] = []
+    for part in _parts(run, name):
+        footer = pq.read_metadata(part)
+        place = footer.schema.names.index("t_us")
+        for group in range(footer.num_row_groups):
+            column = footer.row_group(group).column(place)
+            if column.is_stats_set and column.statistics.has_min_max:
+                found.append(column.statistics.max)
+            else:
+                instants = pq.ParquetFile(part).read_row_group(group, columns=["t_us"])["t_us"]
+                found += [pc.max(instants).as_py()] if len(instants) else []
+    return max(found, default=None)
+
+
+def small(run: Path, name: str) -> pd.DataFrame:
+    """One table of a run in memory, without Spark: for tables that the length of a run bounds.
+
+    Args:
+        run: Run directory.
+        name: Table name of :data:`sim.trace.schema.TABLES`.
+
+    Raises:
+        SimulationError: As :func:`read`.
+    """
+    table = BY_NAME[name]
+    parts = _parts(run, name)
+    empty = pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
+    read_parts = [pq.read_table(part).cast(empty) for part in parts]
+    whole = pa.concat_tables([empty.empty_table(), *read_parts])
+    frame: pd.DataFrame = whole.to_pandas()
+    return frame
+
+
 def read(spark: SparkSession, run: Path, name: str) -> DataFrame:
     """One table of a run; a detail table that was not traced has no rows.
 
@@ -69,6 +111,15 @@ def read(spark: SparkSession, run: Path, name: str) -> DataFrame:
         SimulationError: If there is no such table, the trace is of another version, has other
             columns, or lacks a table of level ``facts``.
     """
+    parts = _parts(run, name)
+    schema = spark_schema(BY_NAME[name])
+    if not parts:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*(str(part.resolve()) for part in parts))
+
+
+def _parts(run: Path, name: str) -> list[Path]:
+    """Files of a table, each checked."""
     if name not in BY_NAME:
         raise SimulationError(f"no table {name!r}; tables are {', '.join(BY_NAME)}")
     table = BY_NAME[name]
@@ -78,10 +129,7 @@ def read(spark: SparkSession, run: Path, name: str) -> DataFrame:
     parts = sorted(directory.glob("part-*.parquet"))
     for part in parts:
         _check(table, part)
-    schema = spark_schema(table)
-    if not parts:
-        return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(*(str(part.resolve()) for part in parts))
+    return parts
 
 
 def _check(table: Table, part: Path) -> None:

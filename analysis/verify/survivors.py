@@ -1,7 +1,9 @@
-"""Survivors: the contents of the replicas' segment files after a run, decoded on the executors.
+"""Survivors: the contents of the replicas' segment files after a run.
 
-The unit of distribution is a segment file; a file is read in windows, so memory does not grow with
-its size. Workers open the files by path: in a cluster the run directory must be reachable there.
+Few bytes are decoded by this process, in less time than Spark needs to start its Python workers;
+many on the executors. The unit of distribution is a segment file; a file is read in windows, so
+memory does not grow with its size. Workers open the files by path: in a cluster the run directory
+must be reachable there.
 Controllers' disks and the metadata log are left out, and so are directories of partitions that
 were deleted, strayed or are being moved (``-delete``, ``-stray``, ``-future``).
 """
@@ -13,11 +15,12 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from analysis.verify import segments
-from sim.units import Bytes
+from sim.units import GIB, Bytes
 
 SCHEMA: Final = t.StructType(
     [
@@ -40,6 +43,9 @@ SCHEMA: Final = t.StructType(
     ]
 )
 """One row is a run of records of one batch, see :class:`analysis.verify.segments.Run`."""
+
+HERE_BYTES: Final = 2 * GIB
+"""Segment bytes up to which this process decodes them: 150 MB take a second."""
 
 _OWNER: Final = (
     ("broker", pa.int32()),
@@ -82,14 +88,45 @@ def replicas(run: Path) -> tuple[ReplicaFiles, ...]:
     return tuple(found)
 
 
-def read(spark: SparkSession, files: Sequence[ReplicaFiles]) -> DataFrame:
-    """Decodes all segments, checking the CRC-32C of every batch: rows of :data:`SCHEMA`."""
-    work = [
+def table(spark: SparkSession, files: Sequence[ReplicaFiles], place: Path) -> DataFrame:
+    """Decodes all segments into a table on the disk, checking the CRC-32C of every batch.
+
+    Args:
+        spark: The session.
+        files: Replicas of a run.
+        place: Directory of the table's Parquet files, which is made.
+
+    Returns:
+        The table: rows of :data:`SCHEMA`.
+    """
+    if sum(replica.size_bytes for replica in files) <= HERE_BYTES:
+        _decode_here(files, place)
+    else:
+        read(spark, files).write.mode("overwrite").parquet(str(place.resolve()))
+    return spark.read.schema(SCHEMA).parquet(str(place.resolve()))
+
+
+def _decode_here(files: Sequence[ReplicaFiles], place: Path) -> None:
+    place.mkdir(parents=True)
+    fields = [*_OWNER, *((field.name, field.type) for field in segments.COLUMNS)]
+    with pq.ParquetWriter(place / "part-0.parquet", pa.schema(fields)) as writer:
+        for item in _work(files):
+            for found in _runs(*item):
+                writer.write_batch(found)
+
+
+def _work(files: Sequence[ReplicaFiles]) -> list[tuple[int, str, int, str]]:
+    return [
         (replica.broker, replica.topic, replica.partition, str(path.resolve()))
         for replica in files
         for path in replica.paths
         if path.stat().st_size
     ]
+
+
+def read(spark: SparkSession, files: Sequence[ReplicaFiles]) -> DataFrame:
+    """Decodes all segments on the executors: rows of :data:`SCHEMA`."""
+    work = _work(files)
     if not work:
         return spark.createDataFrame([], SCHEMA)
     context = spark.sparkContext
@@ -115,7 +152,15 @@ def _dealt(
 def _decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for item in batch.to_pylist():
-            for found in segments.runs(Path(item["path"])):
-                owner = [pa.repeat(pa.scalar(item[n], t), found.num_rows) for n, t in _OWNER]
-                names = [name for name, _ in _OWNER] + segments.COLUMNS.names
-                yield pa.RecordBatch.from_arrays([*owner, *found.columns], names=names)
+            yield from _runs(*(item[name] for name, _ in _OWNER))
+
+
+def _runs(*owner: object) -> Iterator[pa.RecordBatch]:
+    """Runs of one segment; its owner is its broker, topic, partition and path."""
+    for found in segments.runs(Path(str(owner[-1]))):
+        known = [
+            pa.repeat(pa.scalar(value, kind), found.num_rows)
+            for value, (_, kind) in zip(owner, _OWNER, strict=True)
+        ]
+        names = [name for name, _ in _OWNER] + segments.COLUMNS.names
+        yield pa.RecordBatch.from_arrays([*known, *found.columns], names=names)

@@ -23,7 +23,8 @@ def frames(spark, tmp_path):
 def test_percentiles_stay_within_the_stated_error_and_the_largest_is_exact(spark):
     values = [int(1.7**n) + n for n in range(1, 38)] * 3
     frame = spark.createDataFrame([(value,) for value in values], "value long")
-    [found] = histogram.percentiles(histogram.count(frame, [], "value"), []).collect()
+    counted = histogram.count(frame, [], "value").toPandas()
+    [found] = histogram.percentiles(counted, []).to_dict("records")
     ordered = sorted(values)
     for name, share in histogram.QUANTILES.items():
         exact = ordered[-int(-share * len(ordered) // 1) - 1]
