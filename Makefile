@@ -60,7 +60,7 @@ test-all: lint compile  ## the fast tests and the slow ones
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "not night and not kafka"
 
 test-kafka: $(STAMP) compile  ## the tests in which a real Apache Kafka, brought by Maven, judges our files
-	@LOGQUAKE_PURE=0 $(BIN)/python -m pytest -m "kafka and not slow" tests/kafka
+	@LOGQUAKE_PURE=0 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "kafka and not slow" tests/kafka
 
 tenth: compile  ## a tenth of what make night runs, chosen by the commit: ten landings run all of it; MINUTES=15 ends earlier
 	@$(BIN)/python -m pytest -v -rs -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "$(LONG)" --tenth --minutes $(or $(MINUTES),0)

@@ -23,7 +23,8 @@ from pyspark.sql import functions as f
 from analysis.report import load, messages, replication, timeline
 from analysis.report.canvas import rows_of
 from analysis.report.fault_windows import FaultWindow, end_of, fault_windows
-from analysis.report.findings import Progress, open_run
+from analysis.report.findings import open_run
+from analysis.report.progress import Progress, silent
 from analysis.spark import tables
 from analysis.spark.session import using
 from sim.errors import SimulationError
@@ -67,7 +68,7 @@ def export(
             Java runtime, or the file cannot be written.
     """
     files = open_run(run)
-    report = on_progress or _silent
+    report = on_progress or silent
     report("starting Spark")
     with using(master) as spark:
 
@@ -107,10 +108,6 @@ def export(
     }
     _write(target, json.dumps(details, separators=(",", ":")))
     return len(listed)
-
-
-def _silent(_: str) -> None:
-    """Ignores progress."""
 
 
 def _write(target: Path, text: str) -> None:

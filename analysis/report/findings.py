@@ -4,10 +4,9 @@ Data that grow with the run (records, batches, rows of the trace) stay in Spark;
 by partitions, servers, topics, latency buckets and the bins of a time axis.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
 from typing import Final
 
 import pandas as pd
@@ -18,6 +17,7 @@ from pyspark.sql import functions as f
 
 from analysis.report import groups, latency, load, messages, replication, timeline
 from analysis.report.fault_windows import FaultWindow, end_of, fault_windows
+from analysis.report.progress import STEPS, Progress, Steps, silent
 from analysis.spark import histogram, tables
 from analysis.spark.parallel import parallel
 from analysis.verify import (
@@ -39,12 +39,6 @@ from analysis.verify.inputs import Inputs
 from sim.errors import SimulationError
 from sim.trace.run_files import CARD, VERDICT, Shape, read_mapping
 from sim.units import SECOND, Micros
-
-Progress = Callable[[str], None]
-"""Called with the name of each step."""
-
-STEPS: Final = 9
-"""Steps that every run's report has."""
 
 EXAMPLES: Final = 10
 """Most examples of each kind of violation."""
@@ -156,36 +150,6 @@ def gather(spark: SparkSession, files: RunFiles, scratch: Path, report: Progress
         SimulationError: If the trace is of another version or not complete.
     """
     return _Gathering(spark, files, scratch, Steps(report, STEPS)).findings()
-
-
-class Steps:
-    """Steps of a report as they begin, in whichever thread.
-
-    Args:
-        report: Called with each.
-        total: How many there are.
-    """
-
-    def __init__(self, report: Progress, total: int) -> None:
-        self._tell = report
-        self._total = total
-        self._begun = 0
-        self._lock = Lock()
-
-    def begin(self, step: str) -> None:
-        """The next one, numbered."""
-        with self._lock:
-            self._begun += 1
-            self._tell(f"{self._begun} of {self._total}: {step}")
-
-    def within(self, step: str) -> None:
-        """A part of one, which few runs have."""
-        with self._lock:
-            self._tell(step)
-
-
-def silent(_: str) -> None:
-    """Ignores progress."""
 
 
 class _Gathering:

@@ -113,7 +113,8 @@ def page(
         "report.html",
         script.TIMELINE,
         findings=findings,
-        kind="bad" if totals["lost_acked"] else "good" if totals["acked"] else "none",
+        kind=_kind(findings, totals),
+        answer=findings.files.verdict.get("answer"),
         sentence=sentence(totals),
         besides=[f"{totals[name]:,} {name}" for name in others if totals[name]],
         compared=len(comparisons),
@@ -150,6 +151,13 @@ def page(
             if findings.files.card.get(key) is not None
         ],
     )
+
+
+def _kind(findings: Findings, totals: Mapping[str, int]) -> str:
+    """Colour of the banner: a run that did not hold is never green."""
+    if totals["lost_acked"] or findings.files.verdict.get("held") is False:
+        return "bad"
+    return "good" if totals["acked"] else "none"
 
 
 def sentence(totals: dict[str, int]) -> str:

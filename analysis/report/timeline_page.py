@@ -13,10 +13,14 @@ import pandas as pd
 from analysis.report import latency, timeline
 from analysis.report.canvas import rows_of
 from analysis.report.findings import Findings
+from analysis.verify import availability
 from sim.units import SECOND
 
 MOST_FAULTS: Final = 400
 """Faults that are drawn; the table of faults has all of them."""
+
+MOST_OUTAGES: Final = 4_000
+"""Outages that are drawn."""
 
 MOST_BYTES: Final = 8_000_000
 """Greatest size of a page's data for any run, in bytes."""
@@ -52,7 +56,8 @@ def data(findings: Findings) -> dict[str, object]:
 
     Returns:
         ``end``; ``faults``; ``tracks`` of lanes, whose ``spans`` are flat lists of from, to, state,
-        level, value, detail and changes (states and details are places in ``words``); ``latency``
+        level, value, detail and changes (states and details are places in ``words``); ``outages``,
+        by partition flat lists of from and to: records waited, none was acknowledged; ``latency``
         with flat ``cells`` (column, row, records) and ``bands`` (column, p50, p90, p99, p999, max);
         ``space``, or ``None`` where messages were not traced.
     """
@@ -74,6 +79,7 @@ def data(findings: Findings) -> dict[str, object]:
             if fault.from_us <= findings.end_us and fault.to_us >= 0
         ],
         "tracks": tracks,
+        "outages": _outages(findings.frames["produce_gaps"]),
         "words": words.listed(),
         "fine": findings.fine_us,
         "rows_per_decade": latency.ROWS_PER_DECADE,
@@ -103,6 +109,17 @@ def _tracks(frame: pd.DataFrame, words: _Words) -> list[dict[str, object]]:
             }
         )
     return tracks
+
+
+def _outages(gaps: pd.DataFrame) -> dict[str, list[int]]:
+    """Long produce gaps; of too many the longest."""
+    long = gaps[gaps["gap_us"] > availability.REPORTED_FROM]
+    shown = long.sort_values("gap_us", ascending=False).head(MOST_OUTAGES)
+    found: dict[str, list[int]] = {}
+    for row in rows_of(shown.sort_values(["topic", "partition", "from_us"])):
+        lane = f"{row['topic']}-{row['partition']}"[:_NAME]
+        found.setdefault(lane, []).extend((int(row["from_us"]), int(row["to_us"])))
+    return found
 
 
 def _rank(lane: str) -> tuple[str, int, str]:

@@ -9,7 +9,7 @@ whole, so an interrupted report leaves the earlier one. Of several runs each has
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from analysis.report import agreement, figures, findings, latency, page, timeline_page
 from analysis.report.canvas import rows_of
 from analysis.report.findings import Findings
+from analysis.report.progress import Progress, silent
 from analysis.spark import histogram, tables
 from analysis.spark.session import explained, fitted, using
 from analysis.verify import availability
@@ -35,8 +36,6 @@ MANY_RUNS: Final = 5
 Of six small ones the first three took 118 s of processor time with it and 100 s without, each later
 one about 20 s; without it the second and third took 31 s each.
 """
-
-Progress = Callable[[str], None]
 
 
 def build(
@@ -63,7 +62,7 @@ def build(
     if not run_dirs:
         raise SimulationError("no run directory was given")
     runs = [findings.open_run(directory) for directory in run_dirs]
-    report = on_progress or findings.silent
+    report = on_progress or silent
     report("starting Spark")
     summaries = []
     rows = [tables.rows(files.directory) for files in runs]
@@ -212,8 +211,10 @@ def _availability(found: Findings) -> dict[str, object]:
     for kind in ("produce", "fetch"):
         rows = rows_of(found.frames[f"{kind}_gaps"])
         for row in rows:
+            found_gaps = partitions.setdefault(f"{row['topic']}-{row['partition']}", {})
+            down = int(row["gap_us"]) if row["gap_us"] > availability.REPORTED_FROM else 0
+            found_gaps[f"{kind}_down_us"] = found_gaps.get(f"{kind}_down_us", 0) + down
             if row["is_longest"]:
-                found_gaps = partitions.setdefault(f"{row['topic']}-{row['partition']}", {})
                 found_gaps[f"{kind}_us"] = int(row["gap_us"])
                 found_gaps[f"{kind}_from_us"] = int(row["from_us"])
         if rows:

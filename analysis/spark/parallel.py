@@ -1,6 +1,6 @@
-"""Queries that do not wait for each other: several threads ask Spark at once.
+"""Queries that do not wait for each other: several threads use Spark at once.
 
-Spark plans a query in the thread that asks for it, on one core, and a small query is little more
+Spark plans a query in the thread that requests it, on one core, and a small query is little more
 than its plan. Each Python thread has a Java thread of its own (``PYSPARK_PIN_THREAD``).
 """
 
@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 THREADS: Final = max(2, min(4, os.cpu_count() or 2))
 """Planning takes one core each, and what is executed the rest."""
 
-_ASKED_AGAIN_S: Final = 0.2
+_AGAIN_S: Final = 0.2
 
 
 class Start(Protocol):
@@ -34,7 +34,7 @@ def parallel(spark: SparkSession) -> Iterator[Start]:
 
     Args:
         spark: The session that the parts use. Where the block ends by an error, the interrupt of a
-            user among them, every job of the session is cancelled, so that no part goes on.
+            user among them, every job of the session is cancelled, so that every part ends.
     """
     begun: list[Future[object]] = []
     with ThreadPoolExecutor(THREADS, "report") as pool:
@@ -48,8 +48,8 @@ def parallel(spark: SparkSession) -> Iterator[Start]:
             yield start
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            # A part between two queries has no job yet: it is asked again.
-            while wait(begun, _ASKED_AGAIN_S).not_done:
+            # A part between two queries has no job yet, so not once alone.
+            while wait(begun, _AGAIN_S).not_done:
                 with suppress(Py4JError, OSError):
                     spark.sparkContext.cancelAllJobs()
             raise

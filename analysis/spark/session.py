@@ -220,11 +220,11 @@ def _set(spark: SparkSession, values: Mapping[str, str | None]) -> None:
     """
     started = spark.sparkContext.getConf()
     for name, value in values.items():
-        wanted = started.get(name) if value is None else value
-        if wanted is None:
+        chosen = started.get(name) if value is None else value
+        if chosen is None:
             spark.conf.unset(name)
         else:
-            spark.conf.set(name, wanted)
+            spark.conf.set(name, chosen)
 
 
 def _is_local(spark: SparkSession) -> bool:

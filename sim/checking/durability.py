@@ -7,6 +7,7 @@ the reports of the invariants. Rows are processed as they come; only ranges and 
 from dataclasses import asdict
 from typing import TypedDict, cast
 
+from sim.checking.fault_windows import Outage
 from sim.checking.invariants.registry import Watch
 from sim.checking.outcomes.balance import Balance
 from sim.checking.outcomes.connecting import Connecting
@@ -204,6 +205,10 @@ class Judge:
             "ok_unanswered": verdict.ok_unanswered,
             "answered_untold": verdict.answered_untold,
         }
+
+    def outages(self) -> list[Outage]:
+        """Stretches in which a partition acknowledged nothing that waited, of every partition."""
+        return [each for key in sorted(self._files) for each in self._files[key].service.outages()]
 
     def histories(self, topic: str) -> list[PartitionHistory]:
         """Files of a topic's partitions, in their order."""

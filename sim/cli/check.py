@@ -157,12 +157,15 @@ def _say(
         say(
             f"{word}  {path}  {len(held)}/{len(runs)} seeds"
             f"{f', {cached} known' if cached else ''}, lost {reports.span(runs, 'lost_acked')}, "
-            f"unavailable {reports.span(runs, 'unavailable.produce.max')}, "
-            f"p99 {reports.span(runs, 'produce.p99')}"
+            f"down {reports.span(runs, 'unavailable.produce.max')}, "
+            f"slow (p99) {reports.span(runs, 'produce.p99')}"
         )
         for run in runs:
             for line in run.failures:
                 say(f"        seed {run.seed}: {line}")
+            if run.status != "held":
+                for name, _, text in run.answer:
+                    say(f"        seed {run.seed}: {name}: {text}")
             if run.status != "held" and run.directory:
                 say(f"        seed {run.seed}: see {run.directory}")
     if comparison is not None:

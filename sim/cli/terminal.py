@@ -5,8 +5,10 @@ are plain text in a pipe.
 """
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any, Final
 
 from rich.console import Console
 from rich.progress import (
@@ -24,9 +26,12 @@ from rich.table import Table
 from sim.cli.screen import escaped
 from sim.faults.fault import Fault
 from sim.scenario.expect.bounds import Held
+from sim.scenario.run.answer import Level, lines
 from sim.scenario.run.result import Progress, Result
 from sim.scenario.scenario import Scenario
 from sim.units import SECOND, Micros, show_duration
+
+_COLOURS: Final[dict[Level, str]] = {"green": "green", "amber": "yellow", "red": "red"}
 
 _ONLY_IF_ANY = (
     *("removed", "early_tombstones", "aborted", "aborted_visible", "aborted_read", "undecided"),
@@ -179,8 +184,11 @@ def _many(count: int, what: str) -> str:
 
 
 def show_verdict(result: Result) -> None:
-    """Outcome of a run: records, each expectation, each fault without effect."""
+    """Outcome of a run: the three numbers, what each fault did, each expectation."""
     out = console()
+    found = result.verdict.get("answer")
+    if isinstance(found, Mapping):
+        show_answer(found)
     records = result.verdict.get("records")
     if isinstance(records, Mapping):
         counts = [
@@ -191,7 +199,6 @@ def show_verdict(result: Result) -> None:
         out.print(f"[bold]records[/bold]  {escaped(', '.join(counts))}")
     for errors in _failures(result.verdict.get("failed_by_error")):
         out.print(f"[bold]errors[/bold]   {escaped(errors)}")
-    out.print(f"[bold]latency[/bold]  {escaped(result.describe_latency())}")
     checks = result.verdict.get("checks")
     if isinstance(checks, list):
         out.print(f"[bold]checks[/bold]   {escaped(describe_checks(checks))}")
@@ -209,6 +216,15 @@ def show_verdict(result: Result) -> None:
         out.print("[red bold]FAILED[/red bold]")
 
 
+def show_answer(found: Mapping[str, Any]) -> None:
+    """Lost, down, slow; below them a line for each fault: what it did, and what it cost."""
+    out = console()
+    for name, level, text in lines(found):
+        out.print(f"[{_COLOURS[level]} bold]{name:8}[/] {escaped(text)}")
+    for fault in found["faults"]:
+        out.print(f"  [{_COLOURS[fault['level']]}]fault[/]  {escaped(fault['text'])}")
+
+
 def _failures(topics: object) -> Iterator[str]:
     """Failed records of each topic by error, the most frequent error first."""
     for topic, errors in topics.items() if isinstance(topics, Mapping) else ():
@@ -224,12 +240,10 @@ def describe(line: Held) -> str:
 
 
 def describe_checks(checks: Sequence[Mapping[str, object]]) -> str:
-    """Number of checks that held, and by name those that met nothing and so prove nothing."""
-    named: dict[str, list[str]] = {}
-    for check in checks:
-        named.setdefault(str(check["outcome"]), []).append(str(check["name"]))
-    parts = [f"{len(named.pop('held', ()))} held"]
-    parts += [f"{outcome}: {', '.join(names)}" for outcome, names in sorted(named.items())]
+    """Number of checks that held, and of those that met nothing and so prove nothing."""
+    counts = Counter(str(check["outcome"]) for check in checks)
+    parts = [f"{counts.pop('held', 0)} held"]
+    parts += [f"{count} {outcome}" for outcome, count in sorted(counts.items())]
     return "; ".join(parts)
 
 

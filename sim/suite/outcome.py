@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from sim.scenario.expect.bounds import Held, found_in
+from sim.scenario.run.answer import lines
 from sim.scenario.run.result import disputes
 from sim.trace.run_files import Shape, misfit
 
@@ -39,6 +40,7 @@ _SHAPE: Final[Shape] = {
     ],
     "faults_without_effect": [str],
     "unserved": [str],
+    "answer": [[str]],
     "offline_us": int,
     "hits": [[str]],
     "records": {"*": int},
@@ -66,6 +68,8 @@ class Outcome:
     faults_without_effect: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()
     """Topics that did not take what producers sent, in words."""
+    answer: tuple[tuple[str, str, str], ...] = ()
+    """Lost, down, slow: name, colour and words, see :mod:`sim.scenario.run.answer`."""
     records: Mapping[str, int] = field(default_factory=dict)
     metrics: Mapping[str, int] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -122,6 +126,7 @@ def from_json(plain: Mapping[str, Any]) -> Outcome:
     fields["expectations"] = tuple(fields["expectations"])
     fields["faults_without_effect"] = tuple(fields["faults_without_effect"])
     fields["unserved"] = tuple(fields["unserved"])
+    fields["answer"] = tuple(tuple(line) for line in fields["answer"])
     fields["hits"] = tuple(tuple(hit) for hit in fields["hits"])
     return Outcome(**fields)
 
@@ -152,6 +157,7 @@ def read_outcome(path: str, directory: Path) -> Outcome:
             if not f["took_effect"]
         ),
         unserved=tuple(verdict["unserved"]),
+        answer=tuple(lines(verdict["answer"])),
         records=verdict["records"],
         metrics={name: value for name, value in found.items() if value is not None},
         rows=card["rows"],

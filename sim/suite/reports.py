@@ -32,6 +32,8 @@ def junit(outcomes: Sequence[Outcome], comparison: BaselineComparison | None) ->
                 ET.SubElement(case, kind, message=first, type=run.status).text = "\n".join(
                     run.failures
                 )
+            if run.answer:
+                ET.SubElement(case, "system-out").text = "\n".join(_answer(run))
     if comparison is not None:
         suite = _suite(root, "baseline", 1, ())
         case = ET.SubElement(suite, "testcase", classname="baseline", name="not regressed")
@@ -67,7 +69,7 @@ def markdown(outcomes: Sequence[Outcome], comparison: BaselineComparison | None)
     lines = [
         f"## logquake check: {runs - bad} of {runs} runs held",
         "",
-        "| scenario | runs | held | lost | unavailable | produce p99 |",
+        "| scenario | runs | held | lost | down | slow (p99) |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for path, of_path in by_path(outcomes).items():
@@ -87,7 +89,7 @@ def markdown(outcomes: Sequence[Outcome], comparison: BaselineComparison | None)
         lines += ["", "### What did not hold", ""]
     for outcome in failed:
         lines.append(f"* `{outcome.path}`, seed {outcome.seed}: {outcome.status}")
-        lines += [f"  * {failure}" for failure in outcome.failures]
+        lines += [f"  * {line}" for line in (*outcome.failures, *_answer(outcome))]
     if comparison is not None:
         lines += ["", "### Against the baseline", ""]
         lines += [f"* {line}" for line in comparison_lines(comparison)]
@@ -118,6 +120,10 @@ def span(outcomes: Sequence[Outcome], metric: str) -> str:
         show_duration(value) if "." in metric else f"{value:,}" for value in (values[0], values[-1])
     ]
     return shown[0] if shown[0] == shown[1] else f"{shown[0]} to {shown[1]}"
+
+
+def _answer(run: Outcome) -> list[str]:
+    return [f"{name}: {text}" for name, _, text in run.answer]
 
 
 def _suite(root: ET.Element, name: str, tests: int, runs: Sequence[Outcome]) -> ET.Element:

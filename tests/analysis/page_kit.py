@@ -89,6 +89,12 @@ def everything():
         (3, HOSTILE, 0, HOSTILE, 1, 400),
     ]  # fmt: skip
     verdict = {
+        "answer": {
+            name: {"level": level, "text": f"{name} {HOSTILE}"}
+            for name, level in (("lost", "red"), ("down", "amber"), ("slow", "green"))
+        }
+        | {"faults": [{"fault": 0, "level": "amber", "text": HOSTILE}] * 41},
+        "held": False,
         "records": numbers | {"lost_acked": 0},
         "topics": {HOSTILE: numbers},
         "expectations": [

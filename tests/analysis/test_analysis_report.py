@@ -95,7 +95,7 @@ def test_every_number_that_the_judges_compare_has_its_meaning_on_the_page():
 def test_the_verdict_comes_first_in_plain_words(reported):
     _, text, found = reported
     assert found["verdict"].endswith("were lost.")
-    assert text.index(found["verdict"]) < text.index("The claim") < text.index("Expectations")
+    assert text.index(found["verdict"]) < text.index("Timeline") < text.index("The claim")
 
 
 def test_the_page_fetches_nothing_and_escapes_names(reported):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from analysis.report import (
     timeline,
     timeline_page,
 )
+from analysis.verify.durability import COUNTS
 from tests.analysis import browser_kit
 from tests.analysis.page_kit import HOSTILE, everything, found, small, window
 from tests.analysis.synthetic import S
@@ -79,7 +81,7 @@ def test_the_page_is_scrubbed_zoomed_and_sorted_in_a_real_browser(shown):
     zoomed = view(shown)
     assert zoomed["to"] - zoomed["from"] == 10 * S
     assert zoomed["from"] <= zoomed["cursor"] <= zoomed["to"]
-    shown.click("th:nth-child(6)")
+    shown.click("#unreadable + .scroll th:nth-child(6)")
     names = shown.texts("tr:has(td:nth-child(6):last-child) td:nth-child(2)")
     assert names == [HOSTILE, "orders-9", "orders-10"], "by what the sizes are"
     assert shown.run("document.images.length") == 0, "a hostile name is text"
@@ -93,12 +95,39 @@ def test_names_that_are_no_names_stay_text_wherever_a_page_has_them():
     assert text.count("&lt;img src=x") > 80
 
 
+def test_the_answer_comes_first_then_the_timeline_and_what_needs_more_time_further_down():
+    text = page_of(everything())
+    chapters = ("timeline", "latency", "faults", "expectations", "durability", "judges")
+    order = ['class="verdict', 'class="answer"', 'class="costs"', "<nav>"]
+    order += [f'id="{name}"' for name in chapters]
+    places = [text.index(each) for each in order]
+    assert places == sorted(places)
+    anchors = re.findall(r'<a href="#(\w+)"', text)
+    assert [name for name in anchors if f'id="{name}"' not in text] == []
+
+
+def test_a_run_that_did_not_hold_has_no_green_banner_although_nothing_was_lost():
+    run = everything()
+    numbers = dict.fromkeys(COUNTS, 0) | {"acked": 5, "sent": 5}
+    whole = replace(run, topics={"orders": numbers})
+    assert 'class="verdict bad"' in page_of(whole)
+    held = replace(run.files, verdict=run.files.verdict | {"held": True})
+    assert 'class="verdict good"' in page_of(replace(whole, files=held))
+
+
+def test_outages_of_producers_are_drawn_over_their_partitions():
+    outages = timeline_page.data(everything())["outages"]
+    assert outages == {f"{HOSTILE}-0": [5 * S, 8 * S]}
+
+
 def test_every_section_of_a_page_has_what_was_found():
     text = re.sub(r"\s+", " ", page_of(everything()))
     for shown in (
-        '<p class="verdict bad">2 records were', "Besides: 2 duplicated, 2 reordered, 2 divergent",
+        '<p class="verdict bad">Did not hold. 2 records were', '<div class="red"><dt>lost</dt>',
+        '<div class="amber"><dt>down</dt>', '<div class="green"><dt>slow</dt>', "and 1 more, <a",
+        "Besides: 2 duplicated, 2 reordered, 2 divergent",
         "The run was interrupted", "The two judges differ in 1 of", "The disks contradict 1 of 0",
-        "<h2>Expectations: 1 of 3 held</h2>", '<data value="1500.0">1.5 ms</data>',
+        ">Expectations: 1 of 3 held</h2>", '<data value="1500.0">1.5 ms</data>',
         "<td>1,234</td>",
         '<td class="n no">2</td>', "<summary>topic ", "<summary>1 of 2 checks held while the run",
         "<summary>first examples of none</summary>", '<td class="no">bad crc</td>',

@@ -71,18 +71,38 @@ def java(main: str, *arguments: str, heap: str = "512m") -> list[str]:
     return ["java", f"-Xmx{heap}", *quick, settings, "-cp", f"{LIBRARY}/*", main, *arguments]
 
 
+ARGUMENT_MAX = 100_000
+"""Characters of a list of files."""
+
+
 class Dumped:
     """What ``kafka-dump-log`` printed: lines of the files, and complaints."""
 
     def __init__(self, files: Sequence[Path], *options: str) -> None:
-        names = ",".join(map(str, files))
-        command = java("org.apache.kafka.tools.DumpLogSegments", *options, "--files", names)
+        self.lines: list[str] = []
+        self.complaints: list[str] = []
+        for names in _arguments(files):
+            self._dump(java("org.apache.kafka.tools.DumpLogSegments", *options, "--files", names))
+
+    def _dump(self, command: list[str]) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        self.lines = done.stdout.splitlines()
-        self.complaints = [line for line in done.stderr.splitlines() if line.strip()]
-        self.complaints += [line for line in self.lines if "isvalid: false" in line]
+        printed = done.stdout.splitlines()
+        self.lines += printed
+        self.complaints += [line for line in done.stderr.splitlines() if line.strip()]
+        self.complaints += [line for line in printed if "isvalid: false" in line]
         if done.returncode:
             self.complaints.append(f"exit code {done.returncode}")
+
+
+def _arguments(files: Sequence[Path]) -> Iterator[str]:
+    """Names joined by commas; an argument of a command has at most 128 KiB (execve(2))."""
+    names: list[str] = []
+    for name in map(str, files):
+        if names and sum(map(len, names)) + len(names) + len(name) > ARGUMENT_MAX:
+            yield ",".join(names)
+            names = []
+        names.append(name)
+    yield ",".join(names)
 
 
 def free_ports(count: int) -> list[int]:

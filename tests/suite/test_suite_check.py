@@ -65,7 +65,11 @@ def test_junit_has_a_case_for_each_seed(place):
     assert (bad.get("tests"), bad.get("failures")) == ("2", "2")
     assert [case.get("name") for case in bad] == ["seed 1", "seed 2"]
     assert bad[0][0].get("message").startswith("sent: asked at least 999, found 100")
-    assert all(len(case) == 0 for case in suites["scenarios/good.yaml"])
+    for case in suites["scenarios/good.yaml"]:
+        [told] = case
+        assert told.tag == "system-out"
+        names = [line.partition(":")[0] for line in told.text.splitlines()]
+        assert names == ["lost", "down", "slow"]
 
 
 def test_annotations_point_at_the_line_of_the_expectation(place):

@@ -1,6 +1,7 @@
 // The timeline: faults above, a row for each lane, all on the time axis that the page shares.
 
 const ROW = 17;
+const OUTAGE = "rgba(192, 38, 38, 0.72)";
 const SPAN = 7; // numbers that tell a span, in the page's data
 const TRACKS = { controller: "Control", server: "Servers", partition: "Partitions", group: "Groups" };
 
@@ -44,6 +45,7 @@ function faultRows(faults, end) {
 class Lanes {
   constructor(data, tracks) {
     this.faults = data.faults;
+    this.outages = data.outages;
     this.rows = faultRows(data.faults, data.end);
     this.depth = this.rows.reduce((most, row) => Math.max(most, row + 1), 0);
     const known = tracks.find((track) => track.name === "registration");
@@ -135,6 +137,16 @@ class Lanes {
     }
   }
 
+  // Over the lane: what producers saw, whatever the controller had committed.
+  drawOutages(place, edges, y) {
+    const { pen } = place;
+    for (let i = 0; i < edges.length; i += 2) {
+      const [x, to] = ends(place, edges[i], edges[i + 1]);
+      pen.fillStyle = OUTAGE;
+      pen.fillRect(x, y + 2, Math.max(1, to - x), ROW - 4);
+    }
+  }
+
   drawLane(place, track, lane, y) {
     const { pen, left, right } = place;
     pen.fillStyle = "#4b5563";
@@ -157,6 +169,7 @@ class Lanes {
         }
         leader = span.value;
       }
+      if (track === "partition") this.drawOutages(place, this.outages[lane.name] || [], y);
       const known = track === "server" ? this.registered.get(lane.name) : undefined;
       for (const span of known ? known.spans : []) {
         if (!span.level) continue;

@@ -5,6 +5,7 @@ bucket is at most 1/128 of its values wide and its middle is at most 0.4 % from 
 largest value is kept exactly. Source: Tene's HdrHistogram.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,10 @@ RANKS: Final[dict[str, tuple[int, int]]] = {
 """Percentiles of a summary as fractions; the nearest rank is taken."""
 
 _SUB_BITS: Final = 7
+
+BUCKETS: Final = 64 << _SUB_BITS
+"""Buckets of any histogram."""
+
 _PENDING_MAX: Final = 8_192
 
 
@@ -33,7 +38,7 @@ class Histogram:
     __slots__ = ("_counts", "_largest", "_pending", "_shifts")
 
     def __init__(self) -> None:
-        self._counts: NDArray[np.int64] = np.zeros((64 << _SUB_BITS), dtype=np.int64)
+        self._counts: NDArray[np.int64] = np.zeros(BUCKETS, dtype=np.int64)
         self._largest: Micros = 0
         self._pending: list[NDArray[np.int32]] = []
         self._shifts: list[int] = []
@@ -44,6 +49,12 @@ class Histogram:
         self._shifts.append(shift)
         if len(self._pending) >= _PENDING_MAX:
             self._count()
+
+    def add_counted(self, counts: Mapping[int, int], largest: Micros) -> None:
+        """Adds what was counted elsewhere: values by :func:`buckets`, and the largest of them."""
+        for bucket, count in counts.items():
+            self._counts[bucket] += count
+        self._largest = max(self._largest, largest)
 
     def summary(self) -> dict[str, int]:
         """``p50 p90 p99 p999 max`` in microseconds, and ``records``; empty if nothing was added."""
@@ -83,11 +94,12 @@ class Histogram:
             return
         np.maximum(values, 0, out=values)
         self._largest = max(self._largest, int(values.max()))
-        counted = np.bincount(_buckets(values))
+        counted = np.bincount(buckets(values))
         self._counts[: counted.size] += counted
 
 
-def _buckets(values: NDArray[np.int64]) -> NDArray[np.int64]:
+def buckets(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The bucket of each value; none is negative."""
     # frexp gives the bit length exactly: a double holds every value below 2**53.
     bits = np.frexp(values.astype(np.float64))[1].astype(np.int64)
     exponent = np.maximum(bits - _SUB_BITS - 1, 0)

@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 
 from sim.trace.rows.clients import Reads, ReadsRow
 from sim.trace.rows.log import ClientBatches, ClientBatchesRow
-from sim.units import LONG_AGO, NEVER, Micros
+from sim.units import LONG_AGO, NEVER, SECOND, Micros
+
+DOWN_FROM: Final[Micros] = SECOND
+"""Length from which a gap counts as an outage: a client's retry takes less."""
 
 _UNSEEN: Final[Micros] = 1 << 62
 
@@ -67,18 +70,30 @@ class PartitionService:
     def report(self, from_us: Micros = LONG_AGO, to_us: Micros = NEVER) -> dict[str, int]:
         """``produce_us`` and ``fetch_us`` with ``…_from_us``; absent without traffic or readers.
 
-        Of each gap the part in [from_us, to_us) counts.
+        Of each gap the part in [from_us, to_us) counts. ``…_down_us`` is the sum of those longer
+        than :data:`DOWN_FROM`.
         """
         found: dict[str, int] = {}
         if not self._waits_from:
             return found
         waits = _column(self._waits_from), _column(self._waits_to)
         acked = waits[1][_column(self._offsets) != _NOT_ACKED]
-        _put_gap(found, "produce", _longest(*_clipped(*waits, from_us, to_us), acked))
+        _put_gaps(found, "produce", _gaps(*_clipped(*waits, from_us, to_us), acked))
         if self._read_at:
             unread = _clipped(*self._unread(), from_us, to_us)
-            _put_gap(found, "fetch", _longest(*unread, _column(self._read_at)))
+            _put_gaps(found, "fetch", _gaps(*unread, _column(self._read_at)))
         return found
+
+    def outages(self) -> list[tuple[Micros, Micros]]:
+        """Beginnings and ends of the produce gaps longer than :data:`DOWN_FROM`."""
+        ends = _column(self._waits_to)
+        acked = ends[_column(self._offsets) != _NOT_ACKED]
+        begins, lengths = _gaps(_column(self._waits_from), ends, acked)
+        long = lengths > DOWN_FROM
+        return [
+            (begin, begin + length)
+            for begin, length in zip(begins[long].tolist(), lengths[long].tolist(), strict=True)
+        ]
 
     def _unread(self) -> tuple[Instants, Instants]:
         """Waiting times of the records of each read, and of those never read."""
@@ -113,19 +128,23 @@ def _clipped(
     return starts[inside], stops[inside]
 
 
-def _put_gap(found: dict[str, int], name: str, gap: tuple[Micros, Micros] | None) -> None:
-    if gap is not None:
-        found[f"{name}_us"], found[f"{name}_from_us"] = gap
+def _put_gaps(found: dict[str, int], name: str, gaps: tuple[Instants, Instants]) -> None:
+    begins, lengths = gaps
+    if not len(lengths):
+        return
+    longest = int(np.argmax(lengths))
+    found[f"{name}_us"], found[f"{name}_from_us"] = int(lengths[longest]), int(begins[longest])
+    found[f"{name}_down_us"] = int(lengths[lengths > DOWN_FROM].sum())
 
 
-def _longest(starts: Instants, stops: Instants, served: Instants) -> tuple[Micros, Micros] | None:
-    """Length and beginning of the longest stretch in [start, stop] without anything served.
+def _gaps(starts: Instants, stops: Instants, served: Instants) -> tuple[Instants, Instants]:
+    """Beginnings and lengths of the stretches in [start, stop] without anything served.
 
-    Ranges may overlap and touch: together they are the time of waiting. Of equal stretches the
-    earliest is returned; ``None`` if no range has a length.
+    Ranges may overlap and touch: together they are the time of waiting. In order of time, so that
+    of equal stretches the earliest comes first; empty if no range has a length.
     """
     if not len(starts):
-        return None
+        return starts, starts
     order = np.argsort(starts, kind="stable")
     starts, reach = starts[order], np.maximum.accumulate(stops[order])
     begins = np.concatenate(([True], starts[1:] > reach[:-1]))
@@ -136,8 +155,4 @@ def _longest(starts: Instants, stops: Instants, served: Instants) -> tuple[Micro
     low, high = points[:-1], points[1:]
     place = np.searchsorted(waits_from, low, side="right") - 1
     inside = (place >= 0) & (high <= waits_to[np.maximum(place, 0)])
-    if not inside.any():
-        return None
-    low, length = low[inside], (high - low)[inside]
-    longest = int(np.argmax(length))
-    return int(length[longest]), int(low[longest])
+    return low[inside], (high - low)[inside]

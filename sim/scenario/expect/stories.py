@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from sim.checking.scope import Scope
 from sim.faults.injector import FaultReport
+from sim.ids import server_name
 from sim.scenario.expect.bounds import NOTHING_SLICED, Held, report_for
 from sim.scenario.model.run import Expectation
 from sim.units import Micros, show_duration, show_instant
@@ -56,6 +57,57 @@ def with_stories(
                 story = f"{found.words}; {nearest_fault(found.at_us, faults)}"
         answers.append(Held(**{**answer, "story": story}))
     return answers
+
+
+_CUT: Final = {
+    "diverging_epoch": "truncated to the new leader's log",
+    "out_of_range": "truncated: the leader's log ends before",
+    "recovery": "not on the disk at its restart",
+    "unrecovered": "not on its disk",
+    "wiped": "its disk was wiped",
+    "overwritten": "overwritten",
+}
+"""Reasons of truncations, in words."""
+
+
+def first_loss(verdict: Mapping[str, Any], trace: Path, faults: Sequence[FaultReport]) -> str:
+    """The story of the first lost record: where it was cut from a log, and the nearest fault.
+
+    Args:
+        verdict: The verdict, with its examples.
+        trace: Directory of the trace, closed.
+        faults: What came of the scenario's faults.
+
+    Returns:
+        Empty if none was lost.
+    """
+    for example in verdict["examples"].get("lost_acked", ()):
+        found = _example(example, trace)
+        if found is None:
+            continue
+        words, at = found.words.removeprefix("first: "), found.at_us
+        cut = _cut(Scope(example["topic"], example["partition"]), example["offset"], trace)
+        if cut is not None:
+            words, at = f"{words}; {cut.words}", cut.at_us
+        return f"{words}; {nearest_fault(at, faults)}"
+    return ""
+
+
+def _cut(scope: Scope, offset: int, trace: Path) -> _Finding | None:
+    """The last truncation that took an offset."""
+    columns = ["t_us", "broker", "topic", "partition", "from_offset", "to_offset", "reason"]
+    last = None
+    for rows in _blocks(trace / "truncations", columns):
+        mine = _in_scope(rows, scope)
+        above = pc.greater(mine["from_offset"], offset)
+        hits = mine.filter(pc.and_(above, pc.less_equal(mine["to_offset"], offset)))
+        if hits.num_rows:
+            last = hits.slice(hits.num_rows - 1, 1).to_pylist()[0]
+    if last is None:
+        return None
+    reason = _CUT.get(last["reason"], last["reason"])
+    at = last["t_us"]
+    return _Finding(at, f"cut from {server_name(last['broker'])} at {show_instant(at)} ({reason})")
 
 
 def nearest_fault(at: Micros, faults: Sequence[FaultReport]) -> str:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.errors import SimulationError
 from sim.scenario.expect.bounds import Held
+from sim.scenario.run.answer import Level
+from sim.scenario.run.answer import lines as answer_lines
 from sim.trace.schema import BY_NAME
-from sim.units import Micros, show_duration
+from sim.units import Micros
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -20,6 +22,9 @@ DISPUTED: Final = "brokers and clients differ on what was acknowledged"
 
 ANSWERS: Final = ("ok_unanswered", "answered_untold")
 """Numbers of a verdict that say on how many acknowledged records the two sides differ."""
+
+_INK: Final[dict[Level, str]] = {"green": "#1a7f37", "amber": "#9a6700", "red": "#cf222e"}
+"""Colours that can be read on white and on black."""
 
 _ALWAYS_SHOWN = ("sent", "acked", "failed", "unknown", "survived", "lost_acked", "duplicated")
 """Numbers of records that a notebook shows although they are zero."""
@@ -124,18 +129,20 @@ class Result:
         heading = "held" if self.held else "did not hold"
         return (
             f"<h4>{escape(self.scenario)}, seed {self.seed}: {heading}</h4>"
-            f"<table>{cells}</table><p>latency: {escape(self.describe_latency())}</p>"
-            f"<ul>{lines}</ul>"
+            f"{self._answer_html()}<table>{cells}</table><ul>{lines}</ul>"
         )
 
-    def describe_latency(self) -> str:
-        """Produce latency in one line."""
-        latency = self.verdict.get("latency_us")
-        produce = latency.get("produce") if isinstance(latency, Mapping) else None
-        if not isinstance(produce, Mapping) or produce.get("p50") is None:
-            return "nothing was acknowledged"
-        return ", ".join(
-            f"{rank} {show_duration(value)}"
-            for rank, value in produce.items()
-            if isinstance(value, int) and rank != "records"
+    def _answer_html(self) -> str:
+        found = self.verdict.get("answer")
+        if not isinstance(found, Mapping):
+            return ""
+        rows = "".join(
+            f"<tr><th style='text-align:left;color:{_INK[level]}'>{name}</th>"
+            f"<td style='text-align:left'>{escape(text)}</td></tr>"
+            for name, level, text in answer_lines(found)
         )
+        faults = "".join(
+            f"<li style='color:{_INK[fault['level']]}'>{escape(fault['text'])}</li>"
+            for fault in found["faults"]
+        )
+        return f"<table>{rows}</table><ul>{faults}</ul>"

@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sim.checking.durability import Judge
+from sim.checking.fault_windows import FaultWindows
 from sim.checking.invariants.registry import Watch
 from sim.compiled import WHY_SOURCES
 from sim.errors import SimulationError
@@ -31,10 +32,11 @@ from sim.scenario.build.connectors import Connectors, Reader
 from sim.scenario.build.starts import BOOT_AT, TOPICS_AT, start_of
 from sim.scenario.expect.bounds import evaluate
 from sim.scenario.expect.slicing import slices
-from sim.scenario.expect.stories import with_stories
+from sim.scenario.expect.stories import first_loss, with_stories
 from sim.scenario.expect.unserved import unserved
 from sim.scenario.loader import load
 from sim.scenario.rules import replication, zookeeper
+from sim.scenario.run.answer import answer
 from sim.scenario.run.directory import RunDirectory
 from sim.scenario.run.regions import CLUSTERS, Region, Regions, seed_of
 from sim.scenario.run.result import Progress, Result
@@ -134,9 +136,13 @@ class Work(Region):
         self.streams = Streams(seed)
         self.trace = Trace(directory.trace if keeps else None, level=level)
         self.watch = _watch(scenario, self.trace)
-        elects = scenario.cluster.replication != "raft"
-        self.judge = Judge(self.trace, self.watch, controller_elects=elects)
+        self.judge = Judge(
+            self.trace, self.watch, controller_elects=scenario.cluster.replication != "raft"
+        )
         self.slices = slices(scenario.expect, self.trace)
+        self.windows = FaultWindows(
+            self.trace, {f.index for f in scenario.faults if f.is_instant()}
+        )
         self.builder = builder = Builder(
             scenario, self.kernel, self.streams, self.trace, directory.disks
         )
@@ -380,7 +386,8 @@ class Work(Region):
         self._phase = "judge"
         self.injector.conclude()
         end = self.kernel.now()
-        verdict = self.judge.verdict(end) | self.regions.verdict()
+        windows = self.windows.report(end, self.judge.outages())
+        verdict = self.judge.verdict(end) | self.regions.verdict() | {"windows": windows}
         reports = self.injector.reports()
         unaffected = tuple(
             f"fault {r.fault} ({r.kind} of {r.target}): {r.effect}"
@@ -410,6 +417,7 @@ class Work(Region):
             and all(line["held"] for line in held),
         }
         card: dict[str, object] = {}
+        verdict["answer"] = answer(verdict, first_loss(verdict, self.directory.trace, reports))
         if self._keeps:
             self.directory.write_json("verdict.json", verdict)
             card = self._card(complete=complete)

@@ -1,0 +1,179 @@
+"""The answer of a run: what was lost, how long it was down, how slow it got.
+
+Computed once, from the verdict's numbers, and kept in it as ``answer``; whatever shows a run shows
+these words. Colours, by rules that are the same for every run:
+
+* *lost*: red if an acknowledged record is lost, amber if none was acknowledged.
+* *down*: the longest time in which records of a partition waited and none was acknowledged, or
+  delivered, and in which a partition had no leader that served. Amber from 1 s on, red from 30 s
+  on (``request.timeout.ms``: clients have seen timeouts).
+* *slow*: p99 of produce latency, from the instant at which a record was meant to be sent, in normal
+  times and within the window of each fault. The same bounds for the slowest.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, TypedDict
+
+from sim.units import SECOND, Micros, show_duration
+
+Level = Literal["green", "amber", "red"]
+
+AMBER_FROM: Final[Micros] = SECOND
+RED_FROM: Final[Micros] = 30 * SECOND
+
+_OUTAGES: Final = (("produce", "produce"), ("fetch", "consume"))
+"""Keys of the verdict, and what a user does meanwhile."""
+
+
+class Down(TypedDict):
+    """The worst partition of one kind of outage."""
+
+    what: str
+    """``produce``, ``consume`` or ``no leader``."""
+    max_us: Micros
+    of: str
+    from_us: Micros
+    share: float
+    """Of the run, in which that partition was down; outages of up to 1 s do not count."""
+
+
+class FaultLine(TypedDict):
+    """Effect and cost of one fault."""
+
+    fault: int
+    level: Level
+    text: str
+
+
+class Answer(TypedDict):
+    """``answer`` of ``verdict.json``."""
+
+    lost: dict[str, object]
+    """``level``, ``text``; ``records`` lost of those ``acked``; ``how``, of the first one."""
+    down: dict[str, object]
+    """``level``, ``text``; ``worst``: a :class:`Down` for each kind that there was."""
+    slow: dict[str, object]
+    """``level``, ``text``; ``normal`` and ``worst``: percentiles, and the worst one's ``fault``."""
+    faults: list[FaultLine]
+
+
+def answer(verdict: Mapping[str, Any], how: str = "") -> Answer:
+    """The answer of a run.
+
+    Args:
+        verdict: Content of ``verdict.json``: ``records``, ``availability``, ``windows``, ``faults``
+            and ``end_us`` are read.
+        how: How the first lost record was lost, if any was.
+    """
+    worst = list(_outages(verdict))
+    return Answer(
+        lost=_lost(verdict["records"], how),
+        down=_down(worst),
+        slow=_slow(verdict),
+        faults=list(_faults(verdict)),
+    )
+
+
+def level_of(length: Micros) -> Level:
+    """The colour of a time."""
+    return "red" if length >= RED_FROM else "amber" if length >= AMBER_FROM else "green"
+
+
+def lines(found: Answer | Mapping[str, Any]) -> list[tuple[str, Level, str]]:
+    """Name, colour and words of the three numbers, in their order."""
+    named: Mapping[str, Any] = found
+    return [(name, named[name]["level"], named[name]["text"]) for name in ("lost", "down", "slow")]
+
+
+def _lost(records: Mapping[str, int], how: str) -> dict[str, object]:
+    lost, acked = records["lost_acked"], records["acked"]
+    level: Level = "red" if lost else "green" if acked else "amber"
+    text = f"{lost:,} of {acked:,} acknowledged records" if acked else "nothing was acknowledged"
+    if lost and how:
+        text += f"; the first: {how}"
+    return {"level": level, "text": text, "records": lost, "acked": acked, "how": how}
+
+
+def _outages(verdict: Mapping[str, Any]) -> Iterator[Down]:
+    availability, end = verdict["availability"], max(verdict["end_us"], 1)
+    for key, what in _OUTAGES:
+        found = [
+            Down(
+                what=what,
+                max_us=numbers[f"{key}_us"],
+                of=name,
+                from_us=numbers[f"{key}_from_us"],
+                share=numbers[f"{key}_down_us"] / end,
+            )
+            for name, numbers in availability["partitions"].items()
+            if f"{key}_us" in numbers
+        ]
+        if found:
+            yield max(found, key=lambda one: one["max_us"])
+    offline = [
+        Down(
+            what="no leader",
+            max_us=numbers["max_us"],
+            of=name,
+            from_us=numbers["from_us"],
+            share=numbers["total_us"] / end,
+        )
+        for name, numbers in availability.get("offline", {}).items()
+    ]
+    if offline:
+        yield max(offline, key=lambda one: one["max_us"])
+
+
+def _down(worst: Sequence[Down]) -> dict[str, object]:
+    long = [each for each in worst if each["max_us"] >= AMBER_FROM]
+    level = level_of(max((each["max_us"] for each in worst), default=0))
+    words = [
+        f"{each['what']} {show_duration(each['max_us'])} ({each['of']}, from "
+        f"{max(each['from_us'], 0) / SECOND:.4g} s; {each['share']:.0%} of the run)"
+        for each in long
+    ]
+    text = ", ".join(words) or f"never for {show_duration(AMBER_FROM)} or longer"
+    return {"level": level, "text": text, "worst": [dict(each) for each in worst]}
+
+
+def _slow(verdict: Mapping[str, Any]) -> dict[str, object]:
+    windows = verdict["windows"]
+    normal = windows["normal"]
+    hit = [each for each in windows["faults"] if each["produce"]]
+    worst = max(hit, key=lambda each: int(each["produce"]["p99"]), default=None)
+    p99s = [int(each["p99"]) for each in (normal, worst["produce"] if worst else {}) if each]
+    parts = [f"{_percentiles(normal)} in normal times"] if normal else []
+    if worst is not None:
+        kind = verdict["faults"][worst["fault"]]["kind"] if verdict["faults"] else "fault"
+        parts.append(f"{_percentiles(worst['produce'])} within the worst fault ({kind})")
+    return {
+        "level": level_of(max(p99s)) if p99s else "amber",
+        "text": ", ".join(parts) or "nothing was acknowledged",
+        "normal": normal,
+        "worst": {} if worst is None else {"fault": worst["fault"], **worst["produce"]},
+    }
+
+
+def _faults(verdict: Mapping[str, Any]) -> Iterator[FaultLine]:
+    windows = {each["fault"]: each for each in verdict["windows"]["faults"]}
+    for fault in verdict["faults"]:
+        window = windows.get(fault["fault"])
+        began = fault["began_us"]
+        at = "never" if began is None else show_duration(began)
+        words = f"{at} {fault['kind']} {fault['target']}: {fault['effect']}"
+        level: Level = "green" if fault["took_effect"] else "red"
+        if window is not None and fault["took_effect"]:
+            level = level_of(max(window["down_us"], window["produce"].get("p99", 0)))
+            words += f"; until {show_duration(window['to_us'])} {_cost(window)}"
+        yield FaultLine(fault=fault["fault"], level=level, text=words)
+
+
+def _cost(window: Mapping[str, Any]) -> str:
+    parts = [f"down {show_duration(window['down_us'])}"] if window["down_us"] else []
+    if window["produce"]:
+        parts.append(_percentiles(window["produce"]))
+    return ", ".join(parts) or "nothing was acknowledged"
+
+
+def _percentiles(numbers: Mapping[str, int]) -> str:
+    return f"p50 {show_duration(numbers['p50'])}, p99 {show_duration(numbers['p99'])}"

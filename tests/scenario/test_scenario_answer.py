@@ -1,0 +1,109 @@
+"""The three numbers of a run, from a verdict, in words and colours."""
+
+import pytest
+
+from sim.scenario.run.answer import answer, level_of, lines
+from sim.units import MS, SECOND
+
+FAST = {"p50": 2 * MS, "p99": 9 * MS}
+
+
+def verdict(lost=0, acked=1000, partitions=(), offline=(), windows=(), faults=(), normal=FAST):
+    return {
+        "end_us": 100 * SECOND,
+        "records": {"lost_acked": lost, "acked": acked},
+        "availability": {"partitions": dict(partitions), "offline": dict(offline)},
+        "windows": {"normal": normal, "faults": list(windows)},
+        "faults": list(faults),
+    }
+
+
+def gap(kind, length, since=20 * SECOND, down=None):
+    return {
+        f"{kind}_us": length, f"{kind}_from_us": since,
+        f"{kind}_down_us": length if down is None else down,
+    }  # fmt: skip
+
+
+def window(fault=0, p99=9 * MS, down=0):
+    return {"fault": fault, "from_us": SECOND, "to_us": 9 * SECOND, "down_us": down,
+            "produce": {"p50": MS, "p99": p99}}  # fmt: skip
+
+
+def fault(number=0, took_effect=True, began=SECOND):
+    return {"fault": number, "kind": "crash", "target": "broker-1", "effect": "killed broker-1",
+            "took_effect": took_effect, "began_us": began}  # fmt: skip
+
+
+def told(**numbers):
+    return {name: (level, text) for name, level, text in lines(answer(verdict(**numbers)))}
+
+
+def test_a_quiet_run_is_green_in_all_three():
+    assert told() == {
+        "lost": ("green", "0 of 1,000 acknowledged records"),
+        "down": ("green", "never for 1 s or longer"),
+        "slow": ("green", "p50 2 ms, p99 9 ms in normal times"),
+    }
+
+
+def test_one_lost_record_is_red_and_says_how():
+    found = answer(verdict(lost=1), "record 5 of shop")
+    assert found["lost"]["level"] == "red"
+    assert found["lost"]["text"] == "1 of 1,000 acknowledged records; the first: record 5 of shop"
+
+
+def test_where_nothing_was_acknowledged_nothing_is_green():
+    numbers = told(acked=0, normal={})
+    assert numbers["lost"] == ("amber", "nothing was acknowledged")
+    assert numbers["slow"] == ("amber", "nothing was acknowledged")
+
+
+def test_of_each_kind_of_outage_the_worst_partition_is_named_with_its_share_of_the_run():
+    found = told(
+        partitions={
+            "orders-0": gap("produce", 2 * SECOND) | gap("fetch", 200 * MS, down=0),
+            "orders-1": gap("produce", 8 * SECOND, down=12 * SECOND),
+        },
+        offline={"orders-1": {"max_us": 7 * SECOND, "from_us": 0, "total_us": 7 * SECOND}},
+    )
+    assert found["down"] == (
+        "amber",
+        (
+            "produce 8 s (orders-1, from 20 s; 12% of the run), "
+            "no leader 7 s (orders-1, from 0 s; 7% of the run)"
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("length", "level"),
+    [(0, "green"), (SECOND - 1, "green"), (SECOND, "amber"), (30 * SECOND - 1, "amber"),
+     (30 * SECOND, "red")],
+)  # fmt: skip
+def test_a_second_is_amber_and_the_request_timeout_is_red(length, level):
+    assert level_of(length) == level
+    found = told(partitions={"orders-0": gap("fetch", length)})
+    assert found["down"][0] == level
+
+
+def test_the_slowest_window_decides_how_slow_it_got():
+    found = told(windows=[window(0), window(1, p99=2 * SECOND)], faults=[fault(0), fault(1)])
+    assert found["slow"] == (
+        "amber",
+        "p50 2 ms, p99 9 ms in normal times, p50 1 ms, p99 2 s within the worst fault (crash)",
+    )
+
+
+def test_each_fault_has_a_line_with_what_it_did_and_what_it_cost():
+    found = answer(
+        verdict(
+            windows=[window(0, down=31 * SECOND)],
+            faults=[fault(0), fault(1, took_effect=False), fault(2, began=None)],
+        )
+    )
+    assert [(line["level"], line["text"]) for line in found["faults"]] == [
+        ("red", "1 s crash broker-1: killed broker-1; until 9 s down 31 s, p50 1 ms, p99 9 ms"),
+        ("red", "1 s crash broker-1: killed broker-1"),
+        ("green", "never crash broker-1: killed broker-1"),
+    ]
