@@ -130,10 +130,11 @@ class FaultWindows:
         healed = min(window.to_us, end_us)
         well = next((max(a, healed) for a, b in self._stretches() if b > healed), end_us)
         after = [to for begin, to in outages if begin < well and window.from_us < to]
-        return min(max([well, *after]), end_us)
+        return min(max(well, max(after, default=well)), end_us)
 
     def _stretches(self) -> list[tuple[Micros, Micros]]:
-        return [*self._well_since, *([] if self._unwell else [(self._well_from, NEVER)])]
+        now = [] if self._unwell else [(self._well_from, NEVER)]
+        return self._well_since + now
 
     def _set(self, what: str, at: Micros, *, is_well: bool) -> None:
         was_well = not self._unwell
@@ -173,7 +174,7 @@ class FaultWindows:
 
     def _state(self, row: NodeStatesRow) -> None:
         node, state = row[NodeStates.NODE], row[NodeStates.STATE]
-        if node.startswith("broker-") and state in (*_DOWN, "resumed"):
+        if node.startswith("broker-") and (state in _DOWN or state == "resumed"):
             self._set(f"{node}:", row[NodeStates.T_US], is_well=state == "resumed")
 
     def _registration(self, row: BrokerStatesRow) -> None:
@@ -183,5 +184,9 @@ class FaultWindows:
 
 
 def _longest(window: _Window, outages: Sequence[Outage]) -> Micros:
-    within = [min(to, window.to_us) - max(begin, window.from_us) for begin, to in outages]
-    return max(0, *within) if within else 0
+    within = [
+        min(to, window.to_us) - max(begin, window.from_us)
+        for begin, to in outages
+        if begin < window.to_us and window.from_us < to
+    ]
+    return max(within, default=0)
