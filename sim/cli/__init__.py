@@ -14,12 +14,13 @@ from typing import Annotated
 import typer
 
 from sim.cli import dump_options as flags
+from sim.cli.init_options import Acks, Fails, InitOptions
 
 app = typer.Typer(
     name="logquake",
     help="A deterministic simulator of Apache Kafka clusters that writes real Kafka segment files.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -73,6 +74,26 @@ def _options(
     from sim.cli.screen import let_streams_degrade
 
     let_streams_degrade()
+
+
+@app.command()
+def init(
+    file: Annotated[Path, typer.Argument(metavar="FILE")] = Path("scenario.yaml"),
+    *,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="NAME", help="An example; see `logquake list scenarios`."),
+    ] = None,
+    brokers: Annotated[int | None, typer.Option(help="Number of brokers.")] = None,
+    zones: Annotated[int, typer.Option(help="Availability zones they are in.")] = 1,
+    acks: Annotated[Acks | None, typer.Option(help="acks of the producers.")] = None,
+    fails: Annotated[Fails | None, typer.Option(help="What fails after 20 s.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write a commented scenario to begin with: from three answers, or from an example."""
+    from sim.cli.init import init_command
+
+    init_command(file, InitOptions(source, brokers, zones, acks, fails, force))
 
 
 @app.command()

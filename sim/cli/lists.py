@@ -11,7 +11,6 @@ from rich.table import Table
 from sim.cli.exits import exit_codes, say_json
 from sim.cli.screen import escaped
 from sim.cli.terminal import console, show_table
-from sim.errors import SimulationError
 
 Row = Mapping[str, object]
 """One line of a list."""
@@ -107,19 +106,21 @@ def behaviours() -> list[Row]:
 
 
 def scenarios() -> list[Row]:
-    """Every scenario below ``scenarios`` of the current directory, with what it claims.
+    """Scenarios below ``scenarios`` of this directory, and those that come with the program.
+
+    The former have their path, the latter the name that ``logquake init --from`` takes.
 
     Raises:
-        SimulationError: If there is none, or one cannot be read.
+        SimulationError: If one cannot be read.
     """
     from sim.scenario.loader import load
+    from sim.scenario.shipped import shipped
 
-    found = sorted(Path("scenarios").rglob("*.yaml"))
-    if not found:
-        raise SimulationError(
-            "scenarios: no scenario below this directory; run it where the directory scenarios is"
-        )
-    return [{"scenario": path.as_posix(), "claim": load(path).claim} for path in found]
+    here = sorted(Path("scenarios").rglob("*.yaml"))
+    seen = [path.resolve() for path in here]
+    brought = {name: path for name, path in shipped().items() if path.resolve() not in seen}
+    named = {path.as_posix(): path for path in here} | brought
+    return [{"scenario": name, "claim": load(path).claim} for name, path in named.items()]
 
 
 LISTS: Final[Mapping[str, Callable[[], list[Row]]]] = {
