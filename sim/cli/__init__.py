@@ -316,6 +316,19 @@ def import_(
 
 
 @app.command()
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="RUN_DIR")],
+    second: Annotated[Path, typer.Argument(metavar="RUN_DIR")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two runs: settings, lost, down and slow, and the first row in which they part."""
+    from sim.cli.diff import diff_command
+
+    diff_command(first, second, as_data=as_json)
+
+
+@app.command()
 def validate(
     paths: Annotated[
         list[Path],

@@ -4,14 +4,19 @@ Reads blocks of rows, so neither the size of the traces nor the cut of their row
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sim.errors import SimulationError
 from sim.trace.schema import TABLES, Table
+from sim.units import Micros
+
+Row: TypeAlias = dict[str, Any]
+"""Values by column."""
 
 _BLOCK_ROWS: Final = 65_536
 
@@ -35,13 +40,49 @@ def first_difference(first: Path, second: Path) -> str | None:
         if all(sides):
             found = _in_table(table, first / table.name, second / table.name)
             if found is not None:
-                return found
+                return str(found)
         elif any(sides) and table.level == "facts":
             return f"table {table.name} is only in {first if sides[0] else second}"
     return None
 
 
-def _in_table(table: Table, first: Path, second: Path) -> str | None:
+def earliest_difference(first: Path, second: Path) -> "Divergence | None":
+    """The difference of two trace directories that comes first in simulated time.
+
+    Tables that only one side has are left out. Of differences at one instant that of the first
+    table in the schema's order counts.
+    """
+    found = [
+        _in_table(table, first / table.name, second / table.name)
+        for table in TABLES
+        if (first / table.name).is_dir() and (second / table.name).is_dir()
+    ]
+    return min((each for each in found if each is not None), key=lambda d: d.t_us, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """The first row of a table that two runs do not have in common."""
+
+    table: str
+    number: int
+    """Place of the row in the table, from 0."""
+    first: Row | None
+    """``None`` where that side has no such row."""
+    second: Row | None
+
+    @property
+    def t_us(self) -> Micros:
+        """Earlier instant of both rows."""
+        rows = (self.first, self.second)
+        return min(t for row in rows if row is not None and isinstance(t := row["t_us"], int))
+
+    def __str__(self) -> str:
+        a, b = (_show(row) for row in (self.first, self.second))
+        return f"table {self.table}, row {self.number}:\n  first:  {a}\n  second: {b}"
+
+
+def _in_table(table: Table, first: Path, second: Path) -> Divergence | None:
     number = 0
     theirs = _blocks(second)
     for mine in _blocks(first):
@@ -53,18 +94,22 @@ def _in_table(table: Table, first: Path, second: Path) -> str | None:
     return None if extra is None else _in_block(table, number, None, extra)
 
 
-def _in_block(table: Table, number: int, first: pa.Table | None, second: pa.Table | None) -> str:
+def _in_block(
+    table: Table, number: int, first: pa.Table | None, second: pa.Table | None
+) -> Divergence:
     mine = first.to_pylist() if first is not None else []
     theirs = second.to_pylist() if second is not None else []
     place = 0
     while place < min(len(mine), len(theirs)) and mine[place] == theirs[place]:
         place += 1
-    a = _show(mine[place]) if place < len(mine) else "no such row"
-    b = _show(theirs[place]) if place < len(theirs) else "no such row"
-    return f"table {table.name}, row {number + place}:\n  first:  {a}\n  second: {b}"
+    a = mine[place] if place < len(mine) else None
+    b = theirs[place] if place < len(theirs) else None
+    return Divergence(table.name, number + place, a, b)
 
 
-def _show(row: dict[str, object]) -> str:
+def _show(row: Row | None) -> str:
+    if row is None:
+        return "no such row"
     return ", ".join(f"{name}={value!r}" for name, value in row.items())
 
 
