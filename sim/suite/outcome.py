@@ -120,8 +120,8 @@ def from_json(plain: Mapping[str, Any]) -> Outcome:
         TypeError: If it is something else.
     """
     wrong = misfit(plain, _SHAPE)
-    if wrong:
-        raise TypeError(wrong)
+    if wrong or any(len(line) != 3 for line in plain["answer"]):
+        raise TypeError(wrong or "answer: lines of three words expected")
     fields = dict(plain)
     fields["expectations"] = tuple(fields["expectations"])
     fields["faults_without_effect"] = tuple(fields["faults_without_effect"])

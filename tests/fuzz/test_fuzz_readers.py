@@ -300,6 +300,7 @@ def test_a_damaged_result_in_the_cache_is_as_good_as_none(tmp_path):
     outcome = {
         "path": "a.yaml", "seed": 1, "status": "held", "message": "", "expectations": [],
         "faults_without_effect": [], "unserved": [], "offline_us": 0, "hits": [],
+        "answer": [["lost", "green", "0 of 1 acknowledged records"]],
         "records": {"sent": 1}, "metrics": {}, "rows": {"appends": 1},
         "table_digests": {}, "scenario_digest": "d", "trace_digest": "t", "wall_us": 1,
         "directory": "", "cached": False,
@@ -320,6 +321,7 @@ def test_a_damaged_result_in_the_cache_is_as_good_as_none(tmp_path):
         if outcome is not None:
             assert isinstance(outcome.records, dict)
             assert outcome.failures == [] or outcome.status
+            assert all(len(line) == 3 for line in outcome.answer)
 
 
 def test_a_stopped_sweep_goes_on_without_the_rows_that_are_damaged(tmp_path):

@@ -28,6 +28,7 @@ CARD = {
     "trace_digest", "disk_digest", "table_digests", "complete",
 }  # fmt: skip
 VERDICT = {
+    "answer", "windows",
     "end_us", "records", "topics", "readers", "availability", "latency_us", "checks", "examples",
     "internal_divergent", "unsent_present", "complete", "expectations", "faults",
     "held", "partitions", "divergence", "throttling", "processing", "balance", "sharing",
@@ -137,6 +138,11 @@ def test_the_verdict_has_its_keys_and_its_sums(ran, name):
         "clusters": scenario.clusters,
     }  # fmt: skip
     assert set(verdict) == VERDICT | {key for key, parts in more.items() if parts}
+    windows = verdict["windows"]
+    timed = [windows["normal"], *(each["produce"] for each in windows["faults"])]
+    assert sum(each.get("records", 0) for each in timed) >= verdict["records"]["acked"]
+    assert all(each["from_us"] <= each["to_us"] <= verdict["end_us"] for each in windows["faults"])
+    assert verdict["answer"]["lost"]["records"] == verdict["records"]["lost_acked"]
     assert tuple(verdict["records"]) == COUNTS
     for counts in (verdict["records"], *verdict["topics"].values()):
         assert counts["sent"] == counts["acked"] + counts["failed"] + counts["unknown"]
