@@ -87,6 +87,42 @@ def test_the_page_is_scrubbed_zoomed_and_sorted_in_a_real_browser(shown):
     assert shown.run("document.images.length") == 0, "a hostile name is text"
 
 
+LUMINANCE = """((selector) => {
+  const light = (colour) => {
+    const parts = colour.match(/[\\d.]+/g).slice(0, 3).map((part) => {
+      const share = part / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+  };
+  const element = document.querySelector(selector);
+  let paper = element;
+  const none = "rgba(0, 0, 0, 0)";
+  while (paper.parentElement && getComputedStyle(paper).backgroundColor === none)
+    paper = paper.parentElement;
+  const ink = light(getComputedStyle(element).color);
+  const ground = light(getComputedStyle(paper).backgroundColor);
+  return (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+})"""
+"""Contrast of an element's text with what is behind it (WCAG 2, relative luminance)."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_is_read_first_has_contrast_on_white_and_on_black(scheme, shown):
+    media = [{"name": "prefers-color-scheme", "value": scheme}]
+    shown.call("Emulation.setEmulatedMedia", features=media)
+    try:
+        ground = shown.run("getComputedStyle(document.body).backgroundColor")
+        assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(17, 24, 39)"}[scheme]
+        for selector in (
+            ".verdict", ".answer dt", ".answer dd", ".costs li", "nav a", "h1", "p.note", ".no",
+            "th", "button", "summary", ".legend",
+        ):  # fmt: skip
+            assert shown.run(f"{LUMINANCE}({json.dumps(selector)})") >= 4.5, selector
+    finally:
+        shown.call("Emulation.setEmulatedMedia", features=[])
+
+
 def test_names_that_are_no_names_stay_text_wherever_a_page_has_them():
     text = page_of(everything())
     assert json.loads(data_in(text))["faults"][0]["kind"] == HOSTILE

@@ -137,6 +137,24 @@ class Lanes {
     }
   }
 
+  isNamed(track, span) {
+    return track === "controller" && span.level === 0;
+  }
+
+  drawWords(place, track, lane, y) {
+    const { pen, left, right } = place;
+    let leader = null;
+    for (const span of lane.spans) {
+      const [x, to] = ends(place, span.from, span.to);
+      const words = wordsOf(track, span, leader);
+      leader = span.value;
+      if (to < left || x > right || !words) continue;
+      if (to - Math.max(x, left) <= pen.measureText(words).width + 6) continue;
+      pen.fillStyle = this.isNamed(track, span) || span.level > 1 ? "#ffffff" : INK;
+      pen.fillText(words, Math.max(x, left) + 4, y + ROW / 2);
+    }
+  }
+
   // Over the lane: what producers saw, whatever the controller had committed.
   drawOutages(place, edges, y) {
     const { pen } = place;
@@ -152,24 +170,14 @@ class Lanes {
     pen.fillStyle = "#4b5563";
     pen.fillText(fitted(pen, lane.name, left - 12), 2, y + ROW / 2);
     within(pen, left, y, right - left, ROW, () => {
-      let leader = null;
       for (const span of lane.spans) {
         const [x, to] = ends(place, span.from, span.to);
-        if (to < left || x > right) {
-          leader = span.value;
-          continue;
-        }
-        const named = track === "controller" && span.level === 0;
-        pen.fillStyle = named ? this.colours.get(span.state) : LEVELS[span.level];
+        if (to < left || x > right) continue;
+        pen.fillStyle = this.isNamed(track, span) ? this.colours.get(span.state) : LEVELS[span.level];
         pen.fillRect(x, y + 2, Math.max(1, to - x), ROW - 4);
-        const words = wordsOf(track, span, leader);
-        if (words && to - Math.max(x, left) > pen.measureText(words).width + 6) {
-          pen.fillStyle = named || span.level > 1 ? "#ffffff" : INK;
-          pen.fillText(words, Math.max(x, left) + 4, y + ROW / 2);
-        }
-        leader = span.value;
       }
       if (track === "partition") this.drawOutages(place, this.outages[lane.name] || [], y);
+      this.drawWords(place, track, lane, y);
       const known = track === "server" ? this.registered.get(lane.name) : undefined;
       for (const span of known ? known.spans : []) {
         if (!span.level) continue;
