@@ -4,6 +4,7 @@ Source of the modelling defaults: section 5.3 of the semantics (network, disk an
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from sim.ids import FIRST_CONTROLLER_ID, FIRST_ZOOKEEPER_ID, OFFSETS_TOPIC, NodeId
@@ -49,7 +50,7 @@ from sim.scenario.schema.file import ScenarioModel
 from sim.scenario.settings import registry as settings
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.names import check_name
-from sim.scenario.text.problems import Problem, nearest, one_of
+from sim.scenario.text.problems import Problem, gather, nearest, one_of
 from sim.units import Micros
 
 HEADER_OVERHEAD_BYTES: Final = 10
@@ -59,6 +60,7 @@ _KEY_COUNT: Final = 1_000
 _KEY_SKEW: Final = 1.0
 
 T = TypeVar("T")
+M = TypeVar("M")
 
 
 def assemble(model: ScenarioModel, name: str) -> Scenario:
@@ -72,24 +74,15 @@ def assemble(model: ScenarioModel, name: str) -> Scenario:
     if run.for_us == 0:
         raise Problem(("run", "for"), "0us", "more than zero")
     cluster = _below(("cluster",), lambda: build_cluster(model.cluster))
-    topics = tuple(
-        _below(("topics", key), lambda: _topic(key, topic, cluster))  # noqa: B023 - called at once
+    topics = gather(
+        partial(_below, ("topics", key), partial(_topic, key, topic, cluster))
         for key, topic in model.topics.items()
     )
     rebalance = model.behaviours.get("rebalance", "")
     clients = _Clients(cluster, topics, run.for_us, rebalance)
-    producers = tuple(
-        _below(("producers", at), lambda: clients.producer(producer))  # noqa: B023 - called at once
-        for at, producer in enumerate(model.producers)
-    )
-    consumers = tuple(
-        _below(("consumers", at), lambda: clients.consumer(consumer))  # noqa: B023 - called at once
-        for at, consumer in enumerate(model.consumers)
-    )
-    processors = tuple(
-        _below(("processors", at), lambda: clients.processor(each))  # noqa: B023 - called at once
-        for at, each in enumerate(model.processors)
-    )
+    producers = _made("producers", clients.producer, model.producers)
+    consumers = _made("consumers", clients.consumer, model.consumers)
+    processors = _made("processors", clients.processor, model.processors)
     _below(("consumers",), lambda: _check_groups(consumers, processors))
     mirrored = mirrors.mirrors_of(model, cluster, topics, (*producers, *consumers, *processors))
     connected = connectors.connectors_of(
@@ -128,6 +121,12 @@ def assemble(model: ScenarioModel, name: str) -> Scenario:
     _below(("faults",), lambda: _check_faults(scenario))
     limits.check(scenario)
     return off_default(scenario)
+
+
+def _made(key: str, make: Callable[[M], T], models: Sequence[M]) -> tuple[T, ...]:
+    return gather(
+        partial(_below, (key, at), partial(make, model)) for at, model in enumerate(models)
+    )
 
 
 def _check_faults(scenario: Scenario) -> None:

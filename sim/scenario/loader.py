@@ -1,7 +1,9 @@
-"""Loads a scenario from a YAML file, or says in one line what is wrong.
+"""Loads a scenario from a YAML file, or says what is wrong, a line for each mistake.
 
-Every mistake is found before a clock starts. The first one in the file is reported, as
-``FILE:LINE: key.path: what was found; what is allowed; a remedy``.
+Every mistake is found before a clock starts, and reported as ``FILE:LINE: key.path: what was found;
+what is allowed; a remedy``. Mistakes that do not hide each other are reported together: first those
+of single keys; where there are none, those of settings, then of topics, of clients, of faults, of
+expectations.
 """
 
 from collections.abc import Sequence
@@ -21,6 +23,9 @@ from sim.scenario.text.yaml import Document, ReadError, read
 FILE_BYTES_MAX: Final = 4 << 20
 """A larger file is no scenario."""
 
+PROBLEMS_MAX: Final = 20
+"""Mistakes of a file that are listed."""
+
 
 def load(path: Path | str, overrides: Sequence[str] = ()) -> Scenario:
     """The scenario in a file.
@@ -30,7 +35,7 @@ def load(path: Path | str, overrides: Sequence[str] = ()) -> Scenario:
         overrides: ``KEY=VALUE`` each, as given to ``--set``.
 
     Raises:
-        ScenarioError: With one line of text, if it cannot be run.
+        ScenarioError: If it cannot be run; a line for each mistake.
     """
     file = Path(path)
     name = str(path)
@@ -55,7 +60,7 @@ def load_text(text: str, name: str = "scenario.yaml", overrides: Sequence[str] =
     """The scenario in a text; ``name`` is that of its file in messages.
 
     Raises:
-        ScenarioError: With one line of text, if it cannot be run.
+        ScenarioError: If it cannot be run; a line for each mistake.
     """
     try:
         document = read(text, name)
@@ -65,7 +70,7 @@ def load_text(text: str, name: str = "scenario.yaml", overrides: Sequence[str] =
     try:
         return assemble(_validated(document), Path(name).stem)
     except Problem as problem:
-        raise scenario_error(document.origin(problem.path), problem) from None
+        raise _error(document, problem) from None
 
 
 def first_problem(text: str) -> Problem | None:
@@ -79,6 +84,16 @@ def first_problem(text: str) -> Problem | None:
     return None
 
 
+def _error(document: Document, problem: Problem) -> ScenarioError:
+    """A line for each mistake, of many the first ones."""
+    every = sorted((problem, *problem.others), key=lambda each: _line(document.origin(each.path)))
+    lines = [str(scenario_error(document.origin(each.path), each)) for each in every[:PROBLEMS_MAX]]
+    left = len(every) - len(lines)
+    if left:
+        lines.append(f"and {left} more")
+    return ScenarioError("\n".join(lines))
+
+
 def _unreadable(name: str, found: str, allowed: str) -> ScenarioError:
     return scenario_error(f"{name}:1", Problem((), found, allowed))
 
@@ -90,7 +105,9 @@ def _validated(document: Document) -> ScenarioModel:
         return ScenarioModel.model_validate(document.data)
     except ValidationError as error:
         problems = [_problem(dict(details), document.data) for details in error.errors()]
-    raise min(problems, key=lambda problem: _line(document.origin(problem.path)))
+    first, *others = sorted(problems, key=lambda each: _line(document.origin(each.path)))
+    first.others = tuple(others)
+    raise first
 
 
 def _line(origin: str) -> int:

@@ -6,6 +6,7 @@ An entry is a bound, or a mapping with the bound under ``is`` and with what it i
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from sim.checking.scope import EVERYTHING, Scope
@@ -15,7 +16,7 @@ from sim.scenario.model.clients import ConsumerSpec
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.run import Expectation, RunModel
 from sim.scenario.model.topics import TopicSpec
-from sim.scenario.text.problems import Problem, nearest, one_of
+from sim.scenario.text.problems import Problem, gather, nearest, one_of
 from sim.scenario.text.quantities import QuantityError, parse_bound, show_duration
 from sim.units import LONG_AGO, NEVER
 
@@ -52,7 +53,8 @@ class Known:
         Raises:
             Problem: With a path below ``expect``.
         """
-        return tuple(line for name, given in expect.items() for line in self._entry(name, given))
+        found = gather(partial(self._entry, name, given) for name, given in expect.items())
+        return tuple(line for lines in found for line in lines)
 
     def _entry(self, name: str, given: object) -> list[Expectation]:
         if name == "divergence":

@@ -5,6 +5,7 @@ first. Faults of different kinds may overlap.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from sim.faults.fault import Fault
@@ -18,7 +19,7 @@ from sim.scenario.model.run import RunModel
 from sim.scenario.rules.limits import FAULTS_MAX, check_failures, check_length
 from sim.scenario.rules.membership import check_member
 from sim.scenario.schema import faults as schema
-from sim.scenario.text.problems import Problem, nearest, one_of
+from sim.scenario.text.problems import Problem, gather, nearest, one_of
 from sim.scenario.text.quantities import show_duration
 from sim.units import SECOND, Micros
 
@@ -37,7 +38,8 @@ def build(
     """
     faults: list[Fault] = []
     known: dict[str, list[_Taken]] = {}
-    for place, repeated in enumerate(models):
+
+    def add(place: int, repeated: schema.FaultModel) -> None:
         try:
             for model in _each(repeated, run):
                 fault = fault_of(len(faults), model, targets, cluster)
@@ -54,6 +56,8 @@ def build(
             check_length(len(faults))
         except Problem as problem:
             raise problem.below(place) from None
+
+    gather(partial(add, place, repeated) for place, repeated in enumerate(models))
     check_deletions(faults)
     return tuple(faults)
 

@@ -7,6 +7,7 @@ the modules of each scope say which settings are modelled, and where we are narr
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from sim.scenario.settings.broker import BROKER_SETTINGS
@@ -19,7 +20,7 @@ from sim.scenario.settings.resolved import Config, SettingValue
 from sim.scenario.settings.streams import STREAMS_SETTINGS
 from sim.scenario.settings.topic import TOPIC_SETTINGS, broker_settings
 from sim.scenario.settings.types import Scope, Setting, as_kafka_writes, shown
-from sim.scenario.text.problems import Problem, nearest
+from sim.scenario.text.problems import Problem, gather, nearest
 
 _OVERLAYS: Final[Mapping[Scope, Sequence[Overlay | Setting]]] = {
     "broker": BROKER_SETTINGS,
@@ -90,21 +91,24 @@ def resolve(scope: Scope, given: Mapping[str, object], inherited: Config | None 
         for name, setting in known.items()
         if setting.is_modelled
     }
-    for name, raw in given.items():
-        setting = known.get(name)
-        if setting is None:
-            raise _unknown(scope, name)
-        value = setting.parse(raw)
-        if setting.is_modelled:
-            values[name] = value
-        elif value != setting.default:
-            raise Problem(
-                (name,),
-                f"{shown(raw)} given, but {name} is known and not modelled: {setting.absent}",
-                f"Kafka's default, {as_kafka_writes(setting.default)}",
-                "leave it out",
-            )
+    parsed = gather(partial(_parsed, scope, name, raw) for name, raw in given.items())
+    values |= {name: value for name, value in parsed if known[name].is_modelled}
     return Config(values)
+
+
+def _parsed(scope: Scope, name: str, raw: object) -> tuple[str, SettingValue]:
+    setting = SETTINGS[scope].get(name)
+    if setting is None:
+        raise _unknown(scope, name)
+    value = setting.parse(raw)
+    if not setting.is_modelled and value != setting.default:
+        raise Problem(
+            (name,),
+            f"{shown(raw)} given, but {name} is known and not modelled: {setting.absent}",
+            f"Kafka's default, {as_kafka_writes(setting.default)}",
+            "leave it out",
+        )
+    return name, value
 
 
 def _inherited(name: str, broker: Config | None, default: SettingValue) -> SettingValue:

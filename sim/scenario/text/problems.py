@@ -5,8 +5,8 @@ A :class:`Problem` knows the path of the key; the loader adds file and line and 
 """
 
 import difflib
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Callable, Iterable
+from typing import TypeAlias, TypeVar
 
 from sim.errors import ScenarioError
 
@@ -23,10 +23,37 @@ class Problem(Exception):  # noqa: N818 - it names what was found, and never lea
         self.found = found
         self.allowed = allowed
         self.remedy = remedy
+        self.others: tuple[Problem, ...] = ()
+        """Further mistakes of the same file, in the order of its lines."""
 
     def below(self, *parents: str | int) -> "Problem":
-        """The same problem seen from further up."""
-        return Problem((*parents, *self.path), self.found, self.allowed, self.remedy)
+        """The same problem seen from further up, and the others with it."""
+        moved = Problem((*parents, *self.path), self.found, self.allowed, self.remedy)
+        moved.others = tuple(other.below(*parents) for other in self.others)
+        return moved
+
+
+T = TypeVar("T")
+
+
+def gather(makes: Iterable[Callable[[], T]]) -> tuple[T, ...]:
+    """What all functions return, which do not need each other.
+
+    Raises:
+        Problem: The first one that any of them raised, with the others.
+    """
+    made: list[T] = []
+    problems: list[Problem] = []
+    for make in makes:
+        try:
+            made.append(make())
+        except Problem as problem:
+            problems += [problem, *problem.others]
+    if problems:
+        first, *others = problems
+        first.others = tuple(others)
+        raise first
+    return tuple(made)
 
 
 def show_path(path: KeyPath) -> str:
@@ -38,7 +65,7 @@ def show_path(path: KeyPath) -> str:
 
 
 def scenario_error(origin: str, problem: Problem) -> ScenarioError:
-    """The one line that people see: ``FILE:LINE: key.path: found; allowed; remedy``."""
+    """The line that people see: ``FILE:LINE: key.path: found; allowed; remedy``."""
     parts = [problem.found, f"allowed: {problem.allowed}" if problem.allowed else ""]
     sentence = "; ".join(part for part in (*parts, problem.remedy) if part)
     line = " ".join(f"{origin}: {show_path(problem.path)}: {sentence}".split())
