@@ -41,10 +41,9 @@ def test_wrong_settings_come_together():
 
 
 def test_wrong_topics_come_together_and_hide_what_needs_them():
-    text = HEAD.replace(
-        "producers:", "  __mine: {partitions: 1}\n  b c: {partitions: 1}\nproducers:"
-    )
-    text = text.replace("topic: orders", "topic: none")
+    one = "{partitions: 1, replication.factor: 1}"
+    more = f"  __mine: {one}\n  b c: {one}\nproducers:"
+    text = HEAD.replace("producers:", more).replace("topic: orders", "topic: none") + RUN
     assert [where for where, _ in mistakes(text)] == ["mine.yaml:5", "mine.yaml:6"]
 
 
