@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 def gather(makes: Iterable[Callable[[], T]]) -> tuple[T, ...]:
-    """What all functions return, which do not need each other.
+    """Results of functions that do not need each other.
 
     Raises:
         Problem: The first one that any of them raised, with the others.
