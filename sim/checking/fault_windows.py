@@ -10,6 +10,7 @@ Left out: windows of more than :data:`WINDOWS_MAX` faults, of components that fa
 time is not normal, and they have no distribution of their own.
 """
 
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict, cast
@@ -72,13 +73,13 @@ class FaultWindows:
 
     Args:
         trace: The trace; attached before the first row.
-        instants: Faults without duration, by their numbers.
     """
 
-    def __init__(self, trace: Trace, instants: Collection[int] = ()) -> None:
-        self._instants = instants
+    def __init__(self, trace: Trace) -> None:
         self._bins = LatencyBins()
         self._windows: list[_Window] = []
+        self._open: dict[int, _Window] = {}
+        """Windows of faults that are not healed, by their numbers."""
         self._unwell: dict[str, None] = {}
         """Brokers that do not serve and partitions without all replicas in sync."""
         self._well_since: list[tuple[Micros, Micros]] = []
@@ -95,15 +96,22 @@ class FaultWindows:
             # The schema gives each row its shape; the trace itself carries rows of any.
             trace.table(name).listeners.append(cast("Listener", listener))
 
-    def report(self, end_us: Micros, outages: Sequence[Outage] = ()) -> WindowsReport:
+    def report(
+        self, end_us: Micros, outages: Sequence[Outage] = (), instants: Collection[int] = ()
+    ) -> WindowsReport:
         """Distributions of normal times and of each window.
 
         Args:
             end_us: End of the run.
             outages: Of the producers, in any order.
+            instants: Faults without duration, by their numbers: they heal as they begin.
         """
+        for window in self._windows:
+            if window.fault in instants:
+                window.to_us = window.from_us
+        well = self._stretches()
         windows = [
-            _Window(w.fault, w.from_us, self._end(w, end_us, outages)) for w in self._windows
+            _Window(w.fault, w.from_us, _end(w, well, end_us, outages)) for w in self._windows
         ]
 
         def is_normal(begin: Micros, end: Micros) -> bool:
@@ -125,12 +133,6 @@ class FaultWindows:
         return self._bins.histogram(
             lambda begin, end: window.from_us < end and begin < window.to_us
         ).summary()
-
-    def _end(self, window: _Window, end_us: Micros, outages: Sequence[Outage]) -> Micros:
-        healed = min(window.to_us, end_us)
-        well = next((max(a, healed) for a, b in self._stretches() if b > healed), end_us)
-        after = [to for begin, to in outages if begin < well and window.from_us < to]
-        return min(max(well, max(after, default=well)), end_us)
 
     def _stretches(self) -> list[tuple[Micros, Micros]]:
         now = [] if self._unwell else [(self._well_from, NEVER)]
@@ -154,12 +156,13 @@ class FaultWindows:
     def _fault(self, row: FaultsRow) -> None:
         number, at, phase = row[Faults.FAULT], row[Faults.T_US], row[Faults.PHASE]
         if phase == "began" and row[Faults.RESOLVED]:
-            heals_at = at if number in self._instants else NEVER
-            self._windows.append(_Window(number, at, heals_at))
+            window = self._open[number] = _Window(number, at)
+            self._windows.append(window)
         elif phase == "healed":
-            for window in self._windows:
-                if window.fault == number and window.to_us == NEVER:
-                    window.to_us = at
+            healed = self._open.get(number)
+            if healed is not None:
+                healed.to_us = at
+                del self._open[number]
 
     def _change(self, row: PartitionChangesRow) -> None:
         name = f"{row[PartitionChanges.TOPIC]}-{row[PartitionChanges.PARTITION]}"
@@ -181,6 +184,20 @@ class FaultWindows:
         if row[BrokerStates.STATE] == "unfenced":
             name = f"{server_name(row[BrokerStates.BROKER])}:"
             self._set(name, row[BrokerStates.T_US], is_well=True)
+
+
+def _end(
+    window: _Window, well: Sequence[Outage], end_us: Micros, outages: Sequence[Outage]
+) -> Micros:
+    healed = min(window.to_us, end_us)
+    after = bisect_right(well, healed, key=_to)
+    again = max(well[after][0], healed) if after < len(well) else end_us
+    last = [to for begin, to in outages if begin < again and window.from_us < to]
+    return min(max(again, max(last, default=again)), end_us)
+
+
+def _to(stretch: Outage) -> Micros:
+    return stretch[1]
 
 
 def _longest(window: _Window, outages: Sequence[Outage]) -> Micros:

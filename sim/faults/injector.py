@@ -77,6 +77,10 @@ class Injector:
         """Number of faults."""
         return len(self._entries)
 
+    def instants(self) -> frozenset[int]:
+        """Numbers of the faults that have no duration."""
+        return frozenset(e.fault.index for e in self._entries if e.fault.is_instant())
+
     def arm(self) -> None:
         """Schedules every fault in the kernel; to be called once, before instant 0."""
         for entry in self._entries:

@@ -16,9 +16,9 @@ END = 60 * SECOND
 class Run:
     """A trace, and what listens to it."""
 
-    def __init__(self, instants=()):
+    def __init__(self):
         self.trace = Trace(None)
-        self.windows = FaultWindows(self.trace, instants)
+        self.windows = FaultWindows(self.trace)
 
     def write(self, table, t_us, **columns):
         values = tuple(any_row(table, t_us=t_us, **columns).values())
@@ -35,8 +35,8 @@ class Run:
     def record(self, meant, took):
         self.write("client_batches", meant + took, outcome="ok", latency_us=np.array([took], "i4"))
 
-    def report(self, outages=()):
-        return self.windows.report(END, outages)
+    def report(self, outages=(), instants=()):
+        return self.windows.report(END, outages, instants)
 
 
 def test_without_faults_all_times_are_normal():
@@ -67,12 +67,12 @@ def test_a_window_lasts_until_the_fault_is_healed_and_every_replica_is_in_sync_a
 
 
 def test_a_broker_that_has_started_is_well_once_it_is_unfenced():
-    run = Run(instants={0})
+    run = Run()
     run.fault(0, 10 * SECOND)
     run.write("node_states", 10 * SECOND, node="broker-1", state="crashed")
     run.write("node_states", 15 * SECOND, node="broker-1", state="started")
     run.write("broker_states", 19 * SECOND, broker=1, state="unfenced")
-    [window] = run.report()["faults"]
+    [window] = run.report(instants={0})["faults"]
     assert window["to_us"] == 19 * SECOND
 
 

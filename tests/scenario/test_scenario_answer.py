@@ -88,7 +88,8 @@ def test_a_second_is_amber_and_the_request_timeout_is_red(length, level):
 
 
 def test_the_slowest_window_decides_how_slow_it_got():
-    found = told(windows=[window(0), window(1, p99=2 * SECOND)], faults=[fault(0), fault(1)])
+    faults = [fault(0) | {"kind": "pause"}, fault(7)]  # a line with mtbf has the number between
+    found = told(windows=[window(0), window(7, p99=2 * SECOND)], faults=faults)
     assert found["slow"] == (
         "amber",
         "p50 2 ms, p99 9 ms in normal times, p50 1 ms, p99 2 s within the worst fault (crash)",

@@ -144,7 +144,8 @@ def _slow(verdict: Mapping[str, Any]) -> dict[str, object]:
     p99s = [int(each["p99"]) for each in (normal, worst["produce"] if worst else {}) if each]
     parts = [f"{_percentiles(normal)} in normal times"] if normal else []
     if worst is not None:
-        kind = verdict["faults"][worst["fault"]]["kind"] if verdict["faults"] else "fault"
+        kinds = {each["fault"]: each["kind"] for each in verdict["faults"]}
+        kind = kinds.get(worst["fault"], "fault")
         parts.append(f"{_percentiles(worst['produce'])} within the worst fault ({kind})")
     return {
         "level": level_of(max(p99s)) if p99s else "amber",

@@ -140,9 +140,7 @@ class Work(Region):
             self.trace, self.watch, controller_elects=scenario.cluster.replication != "raft"
         )
         self.slices = slices(scenario.expect, self.trace)
-        self.windows = FaultWindows(
-            self.trace, {f.index for f in scenario.faults if f.is_instant()}
-        )
+        self.windows = FaultWindows(self.trace)
         self.builder = builder = Builder(
             scenario, self.kernel, self.streams, self.trace, directory.disks
         )
@@ -386,7 +384,7 @@ class Work(Region):
         self._phase = "judge"
         self.injector.conclude()
         end = self.kernel.now()
-        windows = self.windows.report(end, self.judge.outages())
+        windows = self.windows.report(end, self.judge.outages(), self.injector.instants())
         verdict = self.judge.verdict(end) | self.regions.verdict() | {"windows": windows}
         reports = self.injector.reports()
         unaffected = tuple(
