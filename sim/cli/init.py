@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 from string import Template
-from typing import Final
+from typing import Final, TypeVar
 
 import typer
 
@@ -13,6 +13,8 @@ from sim.cli.screen import say
 from sim.errors import SimulationError
 from sim.scenario.loader import load
 from sim.scenario.shipped import find
+
+Choice = TypeVar("Choice", Acks, Fails)
 
 _ZONES: Final = "abcdefghi"
 _TEMPLATE: Final = Path(__file__).with_name("init.yaml")
@@ -40,10 +42,18 @@ def _answers(options: InitOptions) -> tuple[int, Acks, Fails]:
     brokers, acks, fails = options.brokers, options.acks, options.fails
     if sys.stdin.isatty() and brokers is None and acks is None and fails is None:
         brokers = typer.prompt("How many brokers", default=3, type=int)
-        acks = Acks(typer.prompt("acks of the producers (all, 1, 0)", default="all"))
-        names = ", ".join(Fails)
-        fails = Fails(typer.prompt(f"What fails ({names})", default="broker"))
+        acks = _choice(Acks, "acks of the producers", Acks.ALL)
+        fails = _choice(Fails, "What fails", Fails.BROKER)
     return 3 if brokers is None else brokers, acks or Acks.ALL, fails or Fails.BROKER
+
+
+def _choice(kind: type[Choice], question: str, default: Choice) -> Choice:
+    known = ", ".join(kind)
+    given = typer.prompt(f"{question} ({known})", default=default.value)
+    try:
+        return kind(given)
+    except ValueError:
+        raise SimulationError(f"{question}: {given!r}; allowed: {known}") from None
 
 
 def scenario_text(brokers: int, acks: Acks, fails: Fails, *, zones: int) -> str:

@@ -11,12 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from sim.cli import app
-from sim.cli.init import scenario_text
-from sim.cli.init_options import Acks, Fails
+from sim.cli.init import _answers, scenario_text
+from sim.cli.init_options import Acks, Fails, InitOptions
 from sim.errors import SimulationError
 from sim.scenario.loader import load, load_text
 from sim.scenario.shipped import find, shipped
 
+OPEN = InitOptions(source=None, brokers=None, zones=1, acks=None, fails=None, force=False)
 ROOT = Path(__file__).parents[2]
 
 
@@ -50,6 +51,19 @@ def test_what_init_writes_is_run_and_held(tmp_path):
     verdict = json.loads((tmp_path / "run" / "verdict.json").read_text())
     assert verdict["answer"]["lost"]["level"] == "green"
     assert verdict["answer"]["down"]["level"] == "amber", "the fault was felt"
+
+
+def test_on_a_terminal_three_questions_are_put_and_their_answers_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr("sim.cli.init.sys.stdin.isatty", lambda: True, raising=False)
+    answers = iter([5, "1", "disk"])
+    monkeypatch.setattr("sim.cli.init.typer.prompt", lambda *_words, **_more: next(answers))
+    made = scenario_text(*_answers(OPEN), zones=1)
+    assert "brokers: 5" in made
+    assert 'acks: "1", enable.idempotence: false' in made
+    assert "do: slow-disk" in made
+    answers = iter([5, "2"])
+    with pytest.raises(SimulationError, match="'2'; allowed: all, 1, 0"):
+        _answers(OPEN)
 
 
 def test_a_file_that_is_there_is_replaced_by_force_alone(tmp_path):

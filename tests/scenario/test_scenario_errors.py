@@ -156,9 +156,13 @@ def test_nesting_through_aliases_is_refused_without_a_traceback():
     assert "nested too deeply" in error_of("\n".join(chain))
 
 
-def test_first_mistake_in_the_file_is_the_one_told():
+def test_mistakes_come_in_the_order_of_the_file():
     text = changed("seed: 7", "seed: x").replace("count: 4", "count: many")
-    assert error_of(text).startswith("bad.yaml:9: producers[0].count")
+    with pytest.raises(ScenarioError) as caught:
+        load_text(text, "bad.yaml")
+    first, second = str(caught.value).splitlines()
+    assert first.startswith("bad.yaml:9: producers[0].count")
+    assert "run.seed" in second
 
 
 def test_missing_file_and_directory_are_told(tmp_path):
