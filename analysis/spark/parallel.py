@@ -6,11 +6,11 @@ than its plan. Each Python thread has a Java thread of its own (``PYSPARK_PIN_TH
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
+from threading import BoundedSemaphore, Thread
 from typing import Final, Protocol, TypeVar
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 Result = TypeVar("Result")
@@ -19,6 +19,7 @@ THREADS: Final = max(2, min(4, os.cpu_count() or 2))
 """Planning takes one core each, and what is executed the rest."""
 
 _AGAIN_S: Final = 0.2
+_PATIENCE_S: Final = 5.0
 
 
 class Start(Protocol):
@@ -32,24 +33,46 @@ class Start(Protocol):
 def parallel(spark: SparkSession) -> Iterator[Start]:
     """Runs parts of a block in threads; at its end all of them have ended.
 
+    Where the block ends by an error, the interrupt of a user among them, every job of the session
+    is cancelled. A thread that hears nothing more from Java (a signal of a terminal ends it, too)
+    is left behind after some seconds; it does not outlive the program.
+
     Args:
-        spark: The session that the parts use. Where the block ends by an error, the interrupt of a
-            user among them, every job of the session is cancelled, so that every part ends.
+        spark: The session that the parts use.
     """
     begun: list[Future[object]] = []
-    with ThreadPoolExecutor(THREADS, "report") as pool:
+    slots = BoundedSemaphore(THREADS)
 
-        def start(part: Callable[[], Result], /) -> "Future[Result]":
-            future = pool.submit(part)
-            begun.append(future)  # type: ignore[arg-type] # read for its state alone
-            return future
+    def start(part: Callable[[], Result], /) -> "Future[Result]":
+        future: Future[Result] = Future()
 
-        try:
-            yield start
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            # A part between two queries has no job yet, so not once alone.
-            while wait(begun, _AGAIN_S).not_done:
-                with suppress(Py4JError, OSError):
-                    spark.sparkContext.cancelAllJobs()
-            raise
+        def work() -> None:
+            with slots:
+                if future.set_running_or_notify_cancel():
+                    try:
+                        future.set_result(part())
+                    except BaseException as error:  # noqa: BLE001 - raised where it is awaited
+                        future.set_exception(error)
+
+        begun.append(future)  # type: ignore[arg-type] # read for its state alone
+        # Not of an executor: the program waits for its threads before it ends Java.
+        Thread(target=work, name="report", daemon=True).start()
+        return future
+
+    try:
+        yield start
+        wait(begun)
+    except BaseException:
+        for future in begun:
+            future.cancel()
+        helper = Thread(target=_cancel, args=(spark, begun), name="cancel", daemon=True)
+        helper.start()
+        helper.join(_PATIENCE_S)
+        raise
+
+
+def _cancel(spark: SparkSession, begun: "list[Future[object]]") -> None:
+    """Cancels jobs until no part runs: one between two queries has none yet."""
+    while wait(begun, _AGAIN_S).not_done:
+        with suppress(Exception):
+            spark.sparkContext.cancelAllJobs()
