@@ -142,6 +142,13 @@ def test_the_answer_comes_first_then_the_timeline_and_what_needs_more_time_furth
     assert [name for name in anchors if f'id="{name}"' not in text] == []
 
 
+def test_judges_that_contradict_each_other_are_named_on_the_first_screen():
+    words = "Do not trust these numbers yet"
+    text = page_of(everything())
+    assert text.index(words) < text.index("<nav>")
+    assert words not in page_of(found(()))
+
+
 def test_a_run_that_did_not_hold_has_no_green_banner_although_nothing_was_lost():
     run = everything()
     numbers = dict.fromkeys(COUNTS, 0) | {"acked": 5, "sent": 5}
