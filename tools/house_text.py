@@ -198,4 +198,5 @@ def _direct_dependencies(pyproject: Path) -> list[str]:
         wanted += extra
     for group in data.get("dependency-groups", {}).values():
         wanted += group
-    return [_normal(re.split(r"[\s<>=!~;\[]", requirement)[0]) for requirement in wanted]
+    names = [_normal(re.split(r"[\s<>=!~;\[]", requirement)[0]) for requirement in wanted]
+    return [name for name in names if name != _normal(project["name"])]  # an extra of its own

@@ -161,8 +161,9 @@ class Judge:
             ``sharing`` (of share groups, see :mod:`sim.checking.outcomes.sharing`); ``connecting``
             (where there are connectors, see :mod:`sim.checking.outcomes.connecting`);
             ``availability`` (the longest gaps ``produce_max_us`` and ``fetch_max_us``, and all
-            ``partitions``; the longest time without a leader that served, ``offline_max_us``, and
-            the partitions, ``offline``, see :mod:`sim.checking.outcomes.offline`); ``latency_us``
+            ``partitions``; those whose first delivery took long, ``started``; the longest time
+            without a leader that served, ``offline_max_us``, and the partitions, ``offline``, see
+            :mod:`sim.checking.outcomes.offline`); ``latency_us``
             (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact);
             ``throttling`` (``max_us``, and of each client-id that a quota made wait ``count``,
             ``total_us`` and ``max_us``); ``balance`` (of each broker in service at the end its
@@ -372,17 +373,18 @@ class Judge:
         return {"resurrected": sum(counts)} if counts else {}
 
     def _availability(self, end_us: Micros) -> dict[str, object]:
-        services = {f"{t}-{p}": self._files[t, p].service.report() for t, p in sorted(self._files)}
-        reports = {name: report for name, report in services.items() if report}
-        found: dict[str, object] = {}
+        services = {f"{t}-{p}": self._files[t, p].service for t, p in sorted(self._files)}
+        reports = {name: found for name, each in services.items() if (found := each.report())}
+        total: dict[str, object] = {}
         for name in ("produce", "fetch"):
             gaps = [report[f"{name}_us"] for report in reports.values() if f"{name}_us" in report]
             if gaps:
-                found[f"{name}_max_us"] = max(gaps)
+                total[f"{name}_max_us"] = max(gaps)
         if self._offline is not None:
             offline = self._offline.report(end_us)
-            found |= {"offline_max_us": longest(offline), "offline": offline}
-        return {**found, "partitions": reports}
+            total |= {"offline_max_us": longest(offline), "offline": offline}
+        started = {name: found for name, each in services.items() if (found := each.start())}
+        return {**total, "partitions": reports, "started": started}
 
 
 class _File:

@@ -6,7 +6,7 @@ are plain text in a pipe.
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -26,12 +26,12 @@ from rich.table import Table
 from sim.cli.screen import escaped
 from sim.faults.fault import Fault
 from sim.scenario.expect.bounds import Held
-from sim.scenario.run.answer import Level, lines
+from sim.scenario.run.answer import lines
 from sim.scenario.run.result import Progress, Result
 from sim.scenario.scenario import Scenario
 from sim.units import SECOND, Micros, show_duration
 
-_COLOURS: Final[dict[Level, str]] = {"green": "green", "amber": "yellow", "red": "red"}
+_COLOURS: Final[dict[str, str]] = {"green": "green", "amber": "yellow", "red": "red"}
 
 _ONLY_IF_ANY = (
     *("removed", "early_tombstones", "aborted", "aborted_visible", "aborted_read", "undecided"),
@@ -218,11 +218,16 @@ def show_verdict(result: Result) -> None:
 
 def show_answer(found: Mapping[str, Any]) -> None:
     """Lost, down, slow; below them a line for each fault: what it did, and what it cost."""
-    out = console()
-    for name, level, text in lines(found):
-        out.print(f"[{_COLOURS[level]} bold]{name:8}[/] {escaped(text)}")
+    show_numbers(lines(found))
     for fault in found["faults"]:
-        out.print(f"  [{_COLOURS[fault['level']]}]fault[/]  {escaped(fault['text'])}")
+        console().print(f"  [{_COLOURS[fault['level']]}]fault[/]  {escaped(fault['text'])}")
+
+
+def show_numbers(found: Iterable[tuple[str, str, str]]) -> None:
+    """The three numbers, a line each, in their colours."""
+    out = console()
+    for name, level, text in found:
+        out.print(f"[{_COLOURS[level]} bold]{name:8}[/] {escaped(text)}")
 
 
 def _failures(topics: object) -> Iterator[str]:

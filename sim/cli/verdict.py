@@ -12,7 +12,7 @@ import typer
 from sim.cli.exits import Case, ExitCode, defect, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
 from sim.cli.screen import say
-from sim.cli.terminal import count_bar
+from sim.cli.terminal import count_bar, show_numbers
 from sim.errors import SimulationError
 from sim.suite import fault_outcomes as conclusions
 from sim.suite.cache import DIRECTORY, Cache
@@ -105,6 +105,7 @@ def _run(
 
 
 def _say(found: Sequence[FaultOutcome], closing: Sequence[str]) -> None:
+    show_numbers((line.name, line.level, line.text) for line in conclusions.three(found))
     for each in found:
         for sentence, seed in each.sentences():
             say(f"\n{sentence}\n    {each.command(seed)}")
@@ -133,6 +134,7 @@ def _as_json(
             }
             for each in found
         ],
+        "answer": [line._asdict() for line in conclusions.three(found)],
         "closing": list(closing),
     }
 

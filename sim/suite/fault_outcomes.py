@@ -1,12 +1,13 @@
 """Outcomes of single faults in plain sentences, each with the command that shows it."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Final
+from typing import Final, NamedTuple
 
+from sim.scenario.run.answer import rank
 from sim.scenario.text.quantities import parse_duration
 from sim.suite.outcome import Outcome, Status
 from sim.suite.single_faults import SingleFault
@@ -16,6 +17,16 @@ STOP_US: Final[Micros] = SECOND
 """Writes that wait longer than this are worth a sentence of their own."""
 
 _UNAVAILABLE: Final = "unavailable.produce.max"
+
+
+class AnswerLine(NamedTuple):
+    """One of the three numbers of a run, see :mod:`sim.scenario.run.answer`."""
+
+    name: str
+    level: str
+    text: str
+    size: int
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,8 @@ class FaultOutcome:
     offline_us: Micros = 0
     """The longest time in which a partition had no leader, in the worst seed."""
     offline_seed: int = 0
+    answer: tuple[AnswerLine, ...] = ()
+    """Lost, down and slow, each of its worst seed."""
     also: tuple[str, ...] = ()
     """Other names of the same fault: in every seed they meant the same servers and instants."""
     also_runs: int = 0
@@ -149,10 +162,31 @@ def answer(
         unserved_seed=unserved_seed,
         offline_us=offline,
         offline_seed=-minus_offline,
+        answer=tuple(_three(reached)),
         errors=tuple(f"seed {o.seed}: {o.status}: {o.message}" for o in broken),
         error_kinds=tuple(o.status for o in broken),
         error_seeds=tuple(o.seed for o in broken),
     )
+
+
+def _three(found: Iterable[Outcome]) -> Iterator[AnswerLine]:
+    """The worst of each number over some runs."""
+    every = [
+        [AnswerLine(*line, o.sizes[line[0]], o.seed) for line in o.answer]
+        for o in found
+        if o.answer
+    ]
+    for same in zip(*every, strict=True):
+        yield max(same, key=lambda line: (*rank(line.level, line.size), -line.seed))
+
+
+def three(answers: Sequence[FaultOutcome]) -> list[AnswerLine]:
+    """The three numbers of the cluster: each of the fault that makes it worst, which is named."""
+    every = [[line._replace(text=f"{line.text}: {a.title}") for line in a.answer] for a in answers]
+    return [
+        max(same, key=lambda line: rank(line.level, line.size))
+        for same in zip(*(lines for lines in every if lines), strict=True)
+    ]
 
 
 def ranked(answers: Iterable[FaultOutcome]) -> list[FaultOutcome]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from sim.scenario.expect.bounds import Held, found_in
-from sim.scenario.run.answer import lines
+from sim.scenario.run.answer import NAMES, lines
 from sim.scenario.run.result import disputes
 from sim.trace.run_files import Shape, misfit
 
@@ -41,6 +41,7 @@ _SHAPE: Final[Shape] = {
     "faults_without_effect": [str],
     "unserved": [str],
     "answer": [[str]],
+    "sizes": {"*": int},
     "offline_us": int,
     "hits": [[str]],
     "records": {"*": int},
@@ -70,6 +71,8 @@ class Outcome:
     """Topics that did not take what producers sent, in words."""
     answer: tuple[tuple[str, str, str], ...] = ()
     """Lost, down, slow: name, colour and words, see :mod:`sim.scenario.run.answer`."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Their numbers by name: records, microseconds, microseconds."""
     records: Mapping[str, int] = field(default_factory=dict)
     metrics: Mapping[str, int] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -158,6 +161,7 @@ def read_outcome(path: str, directory: Path) -> Outcome:
         ),
         unserved=tuple(verdict["unserved"]),
         answer=tuple(lines(verdict["answer"])),
+        sizes={name: verdict["answer"][name]["size"] for name in NAMES},
         records=verdict["records"],
         metrics={name: value for name, value in found.items() if value is not None},
         rows=card["rows"],

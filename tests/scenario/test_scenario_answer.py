@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.scenario.run.answer import answer, level_of, lines
+from sim.scenario.run.answer import answer, level_of, lines, rank
 from sim.units import MS, SECOND
 
 FAST = {"p50": 2 * MS, "p99": 9 * MS}
@@ -108,3 +108,42 @@ def test_each_fault_has_a_line_with_what_it_did_and_what_it_cost():
         ("red", "1 s crash broker-1: killed broker-1"),
         ("green", "never crash broker-1: killed broker-1"),
     ]
+
+
+FORMING = {
+    "first_us": 6 * SECOND, "later_us": 2 * SECOND, "later_from_us": 9 * SECOND,
+    "later_down_us": 2 * SECOND,
+}  # fmt: skip
+
+
+def formed(began):
+    read = verdict(
+        partitions={"orders-0": gap("fetch", 6 * SECOND, since=0)},
+        faults=[fault(began=began)] if began else [],
+    )
+    read["availability"]["started"] = {"orders-0": FORMING}
+    return answer(read)["down"]["text"]
+
+
+def test_a_group_that_forms_is_no_outage_unless_a_fault_kept_it_from_forming():
+    later = "consume 2 s (orders-0, from 9 s; 2% of the run)"
+    assert formed(began=None) == later
+    assert formed(began=7 * SECOND) == later
+    assert formed(began=5 * SECOND) == "consume 6 s (orders-0, from 0 s; 6% of the run)"
+
+
+def test_the_numbers_of_other_clusters_are_among_the_three():
+    west = answer(verdict(lost=7, acked=900, faults=[fault()]))
+    found = answer(verdict() | {"clusters": {"west": {"answer": west}}})
+    assert found["lost"] == west["lost"] | {
+        "text": ("0 of 1,000 acknowledged records; in west: 7 of 900 acknowledged records"),
+        "acked": 1000,
+    }
+    assert found["down"]["level"] == "green"
+    assert found["faults"][0]["text"].startswith("in west: 1 s crash broker-1: ")
+
+
+def test_of_many_runs_a_colour_counts_before_a_number():
+    assert max([("green", 900), ("amber", 0), ("green", 5)], key=lambda one: rank(*one)) == (
+        "amber", 0,
+    )  # fmt: skip

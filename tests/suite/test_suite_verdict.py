@@ -8,7 +8,7 @@ from sim.errors import ScenarioError, SimulationError
 from sim.protocol.clients.producer.partitioner import key_of, partition_of
 from sim.scenario.loader import load
 from sim.suite.cache import Cache
-from sim.suite.fault_outcomes import answer, closing, distinct, parse_budget, ranked
+from sim.suite.fault_outcomes import answer, closing, distinct, parse_budget, ranked, three
 from sim.suite.outcome import Outcome, from_json
 from sim.suite.single_faults import SingleFault, lasting, single_faults
 from sim.suite.survey import CARD, execute, prepare, untried
@@ -65,12 +65,35 @@ def ran(seed, directory="", status="held", **found):
     idle = ("a fault",) if found.pop("idle", False) else ()
     gap, offline = found.pop("gap", 0), found.pop("offline", 0)
     hits, unserved = found.pop("hits", ()), found.pop("unserved", ())
+    numbers = found.pop("numbers", {})
     return Outcome(
         "x.yaml", seed, status, found.pop("message", ""), faults_without_effect=idle,
         records={"lost_acked": 0, "duplicated": 0, "reordered": 0} | found,
         metrics={"unavailable.produce.max": gap}, unserved=unserved, directory=directory,
         offline_us=offline, hits=hits,
+        answer=tuple((name, level, f"{size}") for name, (level, size) in numbers.items()),
+        sizes={name: size for name, (_, size) in numbers.items()},
     )  # fmt: skip
+
+
+def numbers(lost=0, down=0, slow=5, level="green"):
+    return {"lost": (level, lost), "down": ("green", down), "slow": ("green", slow)}
+
+
+def test_each_of_the_three_numbers_is_that_of_the_fault_and_seed_that_made_it_worst():
+    found = [
+        answer(None, "calm.yaml", SECOND, [ran(1, numbers=numbers(slow=9)), ran(2)]),
+        answer(FAULT, "crash.yaml", SECOND, [
+            ran(1, numbers=numbers(down=7)), ran(2, numbers=numbers(lost=3, level="red")),
+            ran(3, numbers=numbers(down=99), idle=True),
+        ]),
+    ]  # fmt: skip
+    assert [tuple(line) for line in three(found)] == [
+        ("lost", "red", "3: A crash of broker-1", 3, 2),
+        ("down", "green", "7: A crash of broker-1", 7, 1),
+        ("slow", "green", "9: Nothing going wrong", 9, 1),
+    ]
+    assert three([answer(None, "calm.yaml", SECOND, [])]) == []
 
 
 # -- the faults ------------------------------------------------------------------------------------

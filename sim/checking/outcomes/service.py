@@ -84,6 +84,23 @@ class PartitionService:
             _put_gaps(found, "fetch", _gaps(*unread, _column(self._read_at)))
         return found
 
+    def start(self) -> dict[str, int]:
+        """Numbers of a partition whose first delivery took long.
+
+        Returns:
+            ``first_us``, its instant, and ``later_us``, ``later_from_us`` and ``later_down_us`` of
+            the fetch gaps after it; empty if the wait was no longer than :data:`DOWN_FROM`.
+        """
+        if not self._read_at or not self._waits_from:
+            return {}
+        begins, lengths = _gaps(*self._unread(), _column(self._read_at))
+        if not len(lengths) or lengths[0] <= DOWN_FROM:
+            return {}
+        first = int(begins[0] + lengths[0])
+        found = {"first_us": first, "later_us": 0, "later_from_us": first, "later_down_us": 0}
+        _put_gaps(found, "later", (begins[1:], lengths[1:]))
+        return found
+
     def outages(self) -> list[tuple[Micros, Micros]]:
         """Beginnings and ends of the produce gaps longer than :data:`DOWN_FROM`."""
         ends = _column(self._waits_to)

@@ -6,7 +6,8 @@ these words. Colours, by rules that are the same for every run:
 * *lost*: red if an acknowledged record is lost, amber if none was acknowledged.
 * *down*: the longest time in which records of a partition waited and none was acknowledged, or
   delivered, and in which a partition had no leader that served. Amber from 1 s on, red from 30 s
-  on (``request.timeout.ms``: clients have seen timeouts).
+  on (``request.timeout.ms``: clients have seen timeouts). A group that forms before any fault is no
+  outage: the wait for its first record counts only if a fault began in it.
 * *slow*: p99 of produce latency, from the instant at which a record was meant to be sent, in normal
   times and within the window of each fault. The same bounds for the slowest.
 """
@@ -17,6 +18,11 @@ from typing import Any, Final, Literal, TypedDict
 from sim.units import SECOND, Micros, show_duration
 
 Level = Literal["green", "amber", "red"]
+
+NAMES: Final = ("lost", "down", "slow")
+"""The three numbers, in their order."""
+
+_LEVELS: Final = ("green", "amber", "red")
 
 AMBER_FROM: Final[Micros] = SECOND
 RED_FROM: Final[Micros] = 30 * SECOND
@@ -49,11 +55,12 @@ class Answer(TypedDict):
     """``answer`` of ``verdict.json``."""
 
     lost: dict[str, object]
-    """``level``, ``text``; ``records`` lost of those ``acked``; ``how``, of the first one."""
+    """``level``, ``text``; ``size``: records lost, of those ``acked``; ``how``, of the first."""
     down: dict[str, object]
-    """``level``, ``text``; ``worst``: a :class:`Down` for each kind that there was."""
+    """``level``, ``text``; ``size``: the longest time; ``worst``: a :class:`Down` of each kind."""
     slow: dict[str, object]
-    """``level``, ``text``; ``normal`` and ``worst``: percentiles, and the worst one's ``fault``."""
+    """``level``, ``text``; ``size``: the largest p99; ``normal`` and ``worst``: percentiles, and
+    the worst one's ``fault``."""
     faults: list[FaultLine]
 
 
@@ -62,16 +69,41 @@ def answer(verdict: Mapping[str, Any], how: str = "") -> Answer:
 
     Args:
         verdict: Content of ``verdict.json``: ``records``, ``availability``, ``windows``, ``faults``
-            and ``end_us`` are read.
+            and ``end_us`` are read, and the ``answer`` of each of its ``clusters``.
         how: How the first lost record was lost, if any was.
     """
     worst = list(_outages(verdict))
-    return Answer(
+    found = Answer(
         lost=_lost(verdict["records"], how),
         down=_down(worst),
         slow=_slow(verdict),
         faults=list(_faults(verdict)),
     )
+    for alias, other in verdict.get("clusters", {}).items():
+        _add_cluster(found, alias, other["answer"])
+    return found
+
+
+def _add_cluster(found: Answer, alias: str, other: Answer) -> None:
+    """Adds another cluster's numbers: the worse colour, and its words behind its name."""
+    pairs = (
+        (found["lost"], other["lost"]),
+        (found["down"], other["down"]),
+        (found["slow"], other["slow"]),
+    )
+    for own, more in pairs:
+        own["level"] = max(own["level"], more["level"], key=lambda each: _LEVELS.index(str(each)))
+        own["text"] = f"{own['text']}; in {alias}: {more['text']}"
+        own["size"] = max(int(str(own["size"])), int(str(more["size"])))
+    found["faults"] += [
+        FaultLine(fault=line["fault"], level=line["level"], text=f"in {alias}: {line['text']}")
+        for line in other["faults"]
+    ]
+
+
+def rank(level: str, size: int) -> tuple[int, int]:
+    """The order of one of the three numbers of many runs: colour first, then the number."""
+    return _LEVELS.index(level), size
 
 
 def level_of(length: Micros) -> Level:
@@ -82,7 +114,7 @@ def level_of(length: Micros) -> Level:
 def lines(found: Answer | Mapping[str, Any]) -> list[tuple[str, Level, str]]:
     """Name, colour and words of the three numbers, in their order."""
     named: Mapping[str, Any] = found
-    return [(name, named[name]["level"], named[name]["text"]) for name in ("lost", "down", "slow")]
+    return [(name, named[name]["level"], named[name]["text"]) for name in NAMES]
 
 
 def _lost(records: Mapping[str, int], how: str) -> dict[str, object]:
@@ -91,23 +123,29 @@ def _lost(records: Mapping[str, int], how: str) -> dict[str, object]:
     text = f"{lost:,} of {acked:,} acknowledged records" if acked else "nothing was acknowledged"
     if lost and how:
         text += f"; the first: {how}"
-    return {"level": level, "text": text, "records": lost, "acked": acked, "how": how}
+    return {"level": level, "text": text, "size": lost, "acked": acked, "how": how}
 
 
 def _outages(verdict: Mapping[str, Any]) -> Iterator[Down]:
     availability, end = verdict["availability"], max(verdict["end_us"], 1)
+    formed = _formed(verdict)
     for key, what in _OUTAGES:
-        found = [
-            Down(
-                what=what,
-                max_us=numbers[f"{key}_us"],
-                of=name,
-                from_us=numbers[f"{key}_from_us"],
-                share=numbers[f"{key}_down_us"] / end,
+        found = []
+        for name, numbers in availability["partitions"].items():
+            if f"{key}_us" not in numbers:
+                continue
+            own, at = (
+                (formed[name], "later") if key == "fetch" and name in formed else (numbers, key)
             )
-            for name, numbers in availability["partitions"].items()
-            if f"{key}_us" in numbers
-        ]
+            found.append(
+                Down(
+                    what=what,
+                    max_us=own[f"{at}_us"],
+                    of=name,
+                    from_us=own[f"{at}_from_us"],
+                    share=own[f"{at}_down_us"] / end,
+                )
+            )
         if found:
             yield max(found, key=lambda one: one["max_us"])
     offline = [
@@ -124,16 +162,27 @@ def _outages(verdict: Mapping[str, Any]) -> Iterator[Down]:
         yield max(offline, key=lambda one: one["max_us"])
 
 
+def _formed(verdict: Mapping[str, Any]) -> dict[str, Mapping[str, int]]:
+    """Partitions whose readers had their first record before any fault began."""
+    began = [each["began_us"] for each in verdict["faults"] if each["began_us"] is not None]
+    first = min(began, default=verdict["end_us"])
+    started = verdict["availability"].get("started", {})
+    return {name: each for name, each in started.items() if each["first_us"] <= first}
+
+
 def _down(worst: Sequence[Down]) -> dict[str, object]:
     long = [each for each in worst if each["max_us"] >= AMBER_FROM]
-    level = level_of(max((each["max_us"] for each in worst), default=0))
+    size = max((each["max_us"] for each in worst), default=0)
     words = [
         f"{each['what']} {show_duration(each['max_us'])} ({each['of']}, from "
         f"{max(each['from_us'], 0) / SECOND:.4g} s; {each['share']:.0%} of the run)"
         for each in long
     ]
     text = ", ".join(words) or f"never for {show_duration(AMBER_FROM)} or longer"
-    return {"level": level, "text": text, "worst": [dict(each) for each in worst]}
+    return {
+        "level": level_of(size), "text": text, "size": size,
+        "worst": [dict(each) for each in worst],
+    }  # fmt: skip
 
 
 def _slow(verdict: Mapping[str, Any]) -> dict[str, object]:
@@ -150,6 +199,7 @@ def _slow(verdict: Mapping[str, Any]) -> dict[str, object]:
     return {
         "level": level_of(max(p99s)) if p99s else "amber",
         "text": ", ".join(parts) or "nothing was acknowledged",
+        "size": max(p99s, default=0),
         "normal": normal,
         "worst": {} if worst is None else {"fault": worst["fault"], **worst["produce"]},
     }

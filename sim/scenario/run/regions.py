@@ -130,7 +130,7 @@ class Regions:
         for other, region in zip(self._clusters, self._others, strict=True):
             result = region.conclude(complete=complete)
             self._results.append(result)
-            answers[other.alias] = {name: result.verdict[name] for name in ANSWERS}
+            answers[other.alias] = {name: result.verdict[name] for name in (*ANSWERS, "answer")}
             for line in result.expectations:
                 where = ", ".join(
                     part for part in (f"cluster {other.alias}", line["where"]) if part
