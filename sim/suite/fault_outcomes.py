@@ -182,7 +182,7 @@ def _three(found: Iterable[Outcome]) -> Iterator[AnswerLine]:
 
 def three(answers: Sequence[FaultOutcome]) -> list[AnswerLine]:
     """The three numbers of the cluster: each of the fault that makes it worst, which is named."""
-    every = [[line._replace(text=f"{line.text}: {a.title}") for line in a.answer] for a in answers]
+    every = [[line._replace(text=f"{a.title}: {line.text}") for line in a.answer] for a in answers]
     return [
         max(same, key=lambda line: rank(line.level, line.size))
         for same in zip(*(lines for lines in every if lines), strict=True)

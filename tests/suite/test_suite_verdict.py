@@ -89,9 +89,9 @@ def test_each_of_the_three_numbers_is_that_of_the_fault_and_seed_that_made_it_wo
         ]),
     ]  # fmt: skip
     assert [tuple(line) for line in three(found)] == [
-        ("lost", "red", "3: A crash of broker-1", 3, 2),
-        ("down", "green", "7: A crash of broker-1", 7, 1),
-        ("slow", "green", "9: Nothing going wrong", 9, 1),
+        ("lost", "red", "A crash of broker-1: 3", 3, 2),
+        ("down", "green", "A crash of broker-1: 7", 7, 1),
+        ("slow", "green", "Nothing going wrong: 9", 9, 1),
     ]
     assert three([answer(None, "calm.yaml", SECOND, [])]) == []
 
