@@ -323,6 +323,8 @@ def _run(text: tuple[str, str], task: _Task) -> Row:
         "cross_rack_bytes": found.cross_rack_bytes,
         "disk_bytes": found.disk_bytes,
         "replicas": found.replicas,
+        "promised": found.promised,
+        **{f"{name}_us": value for name, value in found.answer_us.items()},
         "latency_us": found.latency_us[0],
         "latency_records": found.latency_us[1],
         "faults": list(found.faults),

@@ -6,7 +6,7 @@ of settings on numbers, and the differences between configurations.
 
 import json
 from collections.abc import Hashable, Sequence
-from math import isnan
+from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +19,7 @@ from analysis.report import script
 from analysis.report.canvas import BLUE, GREY, ORANGE, STYLE, rows_of, short, svg_of
 from analysis.report.markup import render
 from analysis.sweep.confidence import wilson
-from analysis.sweep.results import LATENCY_ERROR, MOVED, Sweep, percent, probability, spell
+from analysis.sweep.results import LATENCY_ERROR, MOVED, Sweep, percent, probability, spell, three
 from sim.units import SECOND, show_bytes
 
 FORMAT: Final = 1
@@ -30,6 +30,9 @@ _SHOWN: Final = 50
 
 _BREAK: Final = "\u200b"
 """Zero-width space, at which a long name may be broken."""
+
+_LABEL: Final = 40
+"""Characters of a point's label."""
 
 _NOTICED: Final = 0.005
 """The least share of differences of which the page speaks."""
@@ -96,18 +99,32 @@ def sentence(sweep: Sweep) -> str:
             f"in {percent(least['loss'])} of its runs."
         )
     fewest = min(row["runs"] for row in clean)
-    best = min(clean, key=lambda row: (row["unavailable_us"], row["p50"]))
+    shortest = min(clean, key=lambda row: (row["unavailable_us"], row["p50"]))
+    alike = [row for row in clean if _is_alike(row, shortest)]
+    best = min(alike, key=lambda row: (-row["promised"], row["unavailable_us"], row["p50"]))
     name = sweep.text_of(int(best["configuration"]))
-    alike = sum(row["unavailable_us"] == best["unavailable_us"] for row in clean) - 1
-    others = f" (and {alike} more alike)" if alike else ""
     count = f"{len(clean)} of {len(rows)}" if len(clean) < len(rows) else f"None of {len(rows)}"
     lost = "lost nothing" if len(clean) < len(rows) else "lost anything"
+    service = f"{spell(best, 'unavailable_us')} at the longest in a run, on average"
+    promised = int(best["promised"])
+    copies = f"{promised} replica" if promised == 1 else f"{promised} replicas"
+    which = (
+        f"{len(alike)} were out of service for about the shortest time, and the safest of them is "
+        f"{name}: an acknowledged record is on {copies} at least ({service})."
+        if len(alike) > 1
+        else f"{name} was out of service for the shortest time: {service}."
+    )
     return (
         f"{count} configurations {lost} in {fewest:,} runs each (below "
-        f"{percent(min(1.0, 3 / fewest))} of runs, with 95 % confidence). Of these, "
-        f"{name}{others} was out of service for the shortest time: "
-        f"{spell(best, 'unavailable_us')} at the longest in a run, on average."
+        f"{percent(min(1.0, 3 / fewest))} of runs, with 95 % confidence). Of these, {which}"
     )
+
+
+def _is_alike(row: Row, shortest: Row) -> bool:
+    """True if a time without service is within the interval of the shortest one."""
+    high = shortest.get("unavailable_us_high")
+    bound = shortest["unavailable_us"] if high is None or not isfinite(high) else high
+    return bool(row["unavailable_us"] <= bound)
 
 
 def page(sweep: Sweep, figure: str) -> str:
@@ -131,6 +148,7 @@ def page(sweep: Sweep, figure: str) -> str:
         most_lines=_SHOWN,
         probability=probability,
         spell=spell,
+        three=three,
     )
 
 
@@ -139,15 +157,15 @@ def pareto(sweep: Sweep) -> str:
     rows = [row for row in rows_of(sweep.configurations) if row["runs"]]
     figure = Figure(figsize=(11, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    _points(left, rows, "unavailable_us", "longest time without service, mean of runs")
-    _points(right, rows, "p50", "median latency")
+    _points(sweep, left, rows, "unavailable_us", "longest time without service, mean of runs")
+    _points(sweep, right, rows, "p50", "median latency")
     left.set_ylabel("runs that lost acknowledged records")
     left.yaxis.set_major_formatter(FuncFormatter(_tick_percent))
     left.set_ylim(-0.04, 1.04)
     return svg_of(figure)
 
 
-def _points(axes: Axes, rows: Sequence[Row], name: str, label: str) -> None:
+def _points(sweep: Sweep, axes: Axes, rows: Sequence[Row], name: str, label: str) -> None:
     measured = [row for row in rows if row[name] is not None and not isnan(row[name])]
     for row in measured:
         colour = BLUE if row["is_best"] else GREY
@@ -160,10 +178,13 @@ def _points(axes: Axes, rows: Sequence[Row], name: str, label: str) -> None:
             axes.hlines(y, max(0.0, low) / SECOND, high / SECOND, color=colour, alpha=0.35, lw=1)
         face = colour if row["is_best"] else "white"
         axes.plot(x, y, "o", color=colour, markerfacecolor=face, markersize=7, zorder=2)
+    widest = max((row[name] for row in measured), default=0)
     for (x, y), numbers in _together(measured, name).items():
+        is_right = x > widest / 2
         axes.annotate(
-            spans(numbers), (x / SECOND, y), xytext=(6, 5), textcoords="offset points",
-            fontsize=9, color=ORANGE, fontweight="bold",
+            _label(sweep, numbers), (x / SECOND, y), xytext=(-6 if is_right else 6, 5),
+            textcoords="offset points", ha="right" if is_right else "left",
+            fontsize=8, color=ORANGE, fontweight="bold",
         )  # fmt: skip
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.xaxis.set_major_formatter(FuncFormatter(_tick_time))
@@ -178,6 +199,18 @@ def _together(rows: Sequence[Row], name: str) -> dict[tuple[float, float], list[
         if row["is_best"]:
             found.setdefault((row[name], row["loss"]), []).append(int(row["configuration"]) + 1)
     return found
+
+
+def _label(sweep: Sweep, numbers: Sequence[int]) -> str:
+    """Numbers of configurations at a point, and the settings that set them apart from others."""
+    here = [sweep.labels[number - 1] for number in numbers]
+    words = []
+    for key in sweep.varied:
+        own = list(dict.fromkeys(labels[key] for labels in here))
+        if len(own) < len({labels[key] for labels in sweep.labels}):
+            words.append(f"{key}={' or '.join(own)}")
+    named = f"{spans(numbers)}: {', '.join(words)}" if words else spans(numbers)
+    return named if len(named) <= _LABEL else f"{named[: _LABEL - 3]}..."
 
 
 def spans(numbers: Sequence[int]) -> str:

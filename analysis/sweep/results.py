@@ -10,7 +10,7 @@ a configuration, each within :data:`LATENCY_ERROR`.
 from collections.abc import Hashable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from analysis.spark.histogram import QUANTILES
 from analysis.sweep import confidence as intervals
 from analysis.sweep.confidence import Estimate
 from analysis.sweep.store import DONE, SCHEMA, Row
+from sim.levels import level_of
 from sim.units import SECOND, Micros
 
 LATENCY_ERROR: Final = 1 / 256
@@ -46,6 +47,11 @@ MOVED: Final = {
     "replicas": "replicas",
 }
 """Columns of configurations that settings influence, with their titles."""
+
+_OF_WORST: Final = {"lost": "lost_acked"} | {
+    name: name for name in ("down_us", "slow_normal_us", "slow_fault_us")
+}
+"""Columns of runs of which a configuration has the largest."""
 
 Labels = Sequence[tuple[str, str]]
 """Key and value of everything that is varied."""
@@ -186,7 +192,8 @@ class Sweep:
         group = self._done.get(configuration)
         total = int((self.runs["configuration"] == configuration).sum())
         if group is None:
-            return {"runs": 0, "failed_runs": total, **dict.fromkeys(MOVED)}
+            empty = dict.fromkeys((*MOVED, "promised", *(f"worst_{name}" for name in _OF_WORST)))
+            return {"runs": 0, "failed_runs": total, **empty}
         runs = len(group)
         lost = int((group["lost_acked"] > 0).sum())
         gaps = group["unavailable_produce_us"].dropna().astype(float)
@@ -196,6 +203,7 @@ class Sweep:
             "runs": runs,
             "failed_runs": total - runs,
             "lost_runs": lost,
+            **_worst(group),
             **_columns("loss", intervals.proportion(lost, runs)),
             **_columns("lost_records", _mean_of(group["lost_acked"])),
             "outages": outages,
@@ -207,12 +215,39 @@ class Sweep:
             **_columns("cross_rack_bytes", _mean_of(group["cross_rack_bytes"])),
             **_columns("disk_bytes", _mean_of(group["disk_bytes"])),
             "replicas": int(group["replicas"].iloc[0]),
+            "promised": int(group["promised"].iloc[0]),
         }
 
     def _repr_html_(self) -> str:
         rows = rows_of(self.configurations)
-        own = {"probability": probability, "spell": spell}
+        own = {"probability": probability, "spell": spell, "three": three}
         return render("analysis.sweep", "results.html", sweep=self, rows=rows, **own)
+
+
+class Cell(NamedTuple):
+    """One of the three numbers of a configuration: its colour and its words."""
+
+    level: str
+    text: str
+
+
+def three(row: dict[Hashable, Any]) -> list[Cell]:
+    """Lost, down and slow in the worst of a configuration's runs, coloured as for one run.
+
+    Source: :mod:`sim.scenario.run.answer`.
+    """
+    lost = int(row["worst_lost"])
+    normal, fault = (row[f"worst_slow_{name}_us"] for name in ("normal", "fault"))
+    both = [value for value in (normal, fault) if value is not None and not pd.isna(value)]
+    words = " in normal times, ".join(short(value) for value in both)
+    return [
+        Cell("red" if lost else "green", f"{lost:,} records" if lost else "nothing"),
+        Cell(level_of(int(row["worst_down_us"])), short(row["worst_down_us"])),
+        Cell(
+            level_of(int(max(both))) if both else "amber",
+            (f"{words} within a fault" if len(both) > 1 else words) or "nothing acknowledged",
+        ),
+    ]
 
 
 def probability(row: dict[Hashable, Any], name: str, hits: str) -> str:
@@ -247,6 +282,12 @@ def _columns(name: str, found: Estimate) -> dict[str, object]:
 
 def _mean_of(values: pd.Series) -> Estimate:
     return intervals.mean([float(value) for value in values])
+
+
+def _worst(group: pd.DataFrame) -> dict[str, object]:
+    """The three numbers of the worst run; a configuration is as good as its worst seed."""
+    found = {f"worst_{name}": group[column].max() for name, column in _OF_WORST.items()}
+    return {name: None if pd.isna(value) else int(value) for name, value in found.items()}
 
 
 def _percentiles(group: pd.DataFrame) -> dict[str, object]:

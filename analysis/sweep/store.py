@@ -25,7 +25,7 @@ DIED: Final = "died"
 NUMBERS: Final = (
     "sent", "acked", "failed", "unknown", "survived", "lost_acked", "removed", "unacked_present",
     "duplicated", "reordered", "divergent",
-    "run_us", "cross_rack_bytes", "disk_bytes", "replicas",
+    "run_us", "cross_rack_bytes", "disk_bytes", "replicas", "promised",
 )  # fmt: skip
 """Whole numbers that every finished run has."""
 
@@ -34,6 +34,9 @@ TIMES: Final = (
     *(f"end_to_end_{rank}_us" for rank in ("p50", "p90", "p99", "p999", "max")),
     "unavailable_produce_us",
     "unavailable_fetch_us",
+    "down_us",
+    "slow_normal_us",
+    "slow_fault_us",
 )
 """Times in microseconds; null where nothing was measured."""
 

@@ -124,17 +124,29 @@ def _show(sweep: "Sweep") -> None:
     """The table: to a terminal with lines, to a pipe with tabs."""
     from analysis.report.canvas import rows_of, short
     from analysis.sweep.page import sentence
-    from analysis.sweep.results import probability, spell
+    from analysis.sweep.results import probability, spell, three
 
     out = console()
     outage = f"outages above {short(sweep.outage_us)}"
-    heads = (*sweep.varied, "loss", outage, "longest time without service", "p50", "p99", "acked/s")
+    heads = (
+        *sweep.varied,
+        "lost",
+        "down",
+        "slow: p99",
+        "loss",
+        outage,
+        "longest time without service",
+        "p50",
+        "p99",
+        "acked/s",
+    )
     shown = Table(*heads)
     for row in rows_of(sweep.configurations):
         labels = sweep.labels[int(row["configuration"])].values()
-        found = [f"all {row['failed_runs']} runs failed", *("" for _ in range(5))]
+        found = [f"all {row['failed_runs']} runs failed", *("" for _ in range(8))]
         if row["runs"]:
             found = [
+                *(cell.text for cell in three(row)),
                 probability(row, "loss", "lost_runs"),
                 probability(row, "outage", "outages"),
                 *(spell(row, name) for name in ("unavailable_us", "p50", "p99")),

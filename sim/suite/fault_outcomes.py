@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Final, NamedTuple
 
-from sim.scenario.run.answer import rank
+from sim.levels import rank
 from sim.scenario.text.quantities import parse_duration
 from sim.suite.outcome import Outcome, Status
 from sim.suite.single_faults import SingleFault

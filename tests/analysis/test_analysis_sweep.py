@@ -6,7 +6,7 @@ import pytest
 
 from analysis.sweep import page as sweep_page
 from analysis.sweep import store as sweep_store
-from analysis.sweep.results import Sweep
+from analysis.sweep.results import Sweep, three
 from analysis.sweep.store import DONE, FAILED, NUMBERS, SCHEMA, TIMES
 
 S = 1_000_000
@@ -18,7 +18,7 @@ def row(configuration, seed, *, lost=0, gap_us=0, latency=((1_000, 99), (5_000, 
     return empty | numbers | {
         "key": f"{configuration}/{seed}", "configuration": configuration, "seed": seed,
         "status": DONE, "message": "", "held": True, "acked": 1_000, "lost_acked": lost,
-        "unavailable_produce_us": gap_us, "run_us": 10 * S, "replicas": 9,
+        "unavailable_produce_us": gap_us, "run_us": 10 * S, "replicas": 9, "promised": 1,
         "latency_us": [value for value, _ in latency],
         "latency_records": [count for _, count in latency],
         "faults": [], **more,
@@ -152,6 +152,44 @@ def test_where_everything_loses_the_page_says_which_least(tmp_path):
     rows = [row(0, 1, lost=1), row(0, 2, lost=1), row(1, 1, lost=1), row(1, 2)]
     found = Sweep("x", "c", tmp_path, KEYS[:2], [], rows, S)
     assert "the least often acks=1, linger.ms=5: in 50 % of its runs" in sweep_page.sentence(found)
+
+
+def test_of_choices_that_are_out_of_service_alike_the_safest_is_named(tmp_path):
+    rows = [
+        row(number, seed, gap_us=gap * seed * S, promised=number)
+        for number, gap in ((0, 2), (1, 2), (2, 2.1), (3, 40))
+        for seed in (1, 2, 3)
+    ]
+    said = sweep_page.sentence(Sweep("x", "c", tmp_path, KEYS, [], rows, S))
+    assert (
+        "3 were out of service for about the shortest time, and the safest of them is acks=all, "
+        "linger.ms=0: an acknowledged record is on 2 replicas at least"
+    ) in said
+
+
+def test_the_three_numbers_are_those_of_the_worst_run_in_the_colours_of_a_run(tmp_path):
+    rows = [
+        row(0, 1, down_us=31 * S, slow_normal_us=2_000, slow_fault_us=S),
+        row(0, 2, lost=7, down_us=1, slow_normal_us=3_000, slow_fault_us=None),
+        row(1, 1, down_us=0, slow_normal_us=None, slow_fault_us=None),
+    ]
+    found = Sweep("x", "c", tmp_path, KEYS[:2], [], rows, S)
+    first, second = found.configurations.to_dict("records")
+    assert three(first) == [
+        ("red", "7 records"), ("red", "31 s"),
+        ("amber", "3 ms in normal times, 1 s within a fault"),
+    ]  # fmt: skip
+    assert three(second) == [
+        ("green", "nothing"),
+        ("green", "0 us"),
+        ("amber", "nothing acknowledged"),
+    ]
+    assert '<td class="w red">7 records</td>' in sweep_page.page(found, "<svg/>")
+
+
+def test_points_are_labelled_with_the_settings_that_set_them_apart(sweep):
+    figure = sweep_page.pareto(sweep)
+    assert "<!-- 3-4: acks=all -->" in figure
 
 
 def test_spans_of_numbers_are_short():

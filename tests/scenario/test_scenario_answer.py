@@ -2,7 +2,8 @@
 
 import pytest
 
-from sim.scenario.run.answer import answer, level_of, lines, rank
+from sim.levels import level_of, rank
+from sim.scenario.run.answer import answer, lines
 from sim.units import MS, SECOND
 
 FAST = {"p50": 2 * MS, "p99": 9 * MS}

@@ -13,19 +13,13 @@ these words. Colours, by rules that are the same for every run:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, TypedDict
 
+from sim.levels import AMBER_FROM, Level, level_of, rank
 from sim.units import SECOND, Micros, show_duration
-
-Level = Literal["green", "amber", "red"]
 
 NAMES: Final = ("lost", "down", "slow")
 """The three numbers, in their order."""
-
-_LEVELS: Final = ("green", "amber", "red")
-
-AMBER_FROM: Final[Micros] = SECOND
-RED_FROM: Final[Micros] = 30 * SECOND
 
 _OUTAGES: Final = (("produce", "produce"), ("fetch", "consume"))
 """Keys of the verdict, and what a user does meanwhile."""
@@ -92,23 +86,13 @@ def _add_cluster(found: Answer, alias: str, other: Answer) -> None:
         (found["slow"], other["slow"]),
     )
     for own, more in pairs:
-        own["level"] = max(own["level"], more["level"], key=lambda each: _LEVELS.index(str(each)))
+        own["level"] = max(own["level"], more["level"], key=lambda each: rank(str(each), 0))
         own["text"] = f"{own['text']}; in {alias}: {more['text']}"
         own["size"] = max(int(str(own["size"])), int(str(more["size"])))
     found["faults"] += [
         FaultLine(fault=line["fault"], level=line["level"], text=f"in {alias}: {line['text']}")
         for line in other["faults"]
     ]
-
-
-def rank(level: str, size: int) -> tuple[int, int]:
-    """The order of one of the three numbers of many runs: colour first, then the number."""
-    return _LEVELS.index(level), size
-
-
-def level_of(length: Micros) -> Level:
-    """The colour of a time."""
-    return "red" if length >= RED_FROM else "amber" if length >= AMBER_FROM else "green"
 
 
 def lines(found: Answer | Mapping[str, Any]) -> list[tuple[str, Level, str]]:

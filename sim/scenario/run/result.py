@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sim.errors import SimulationError
+from sim.levels import Level
 from sim.scenario.expect.bounds import Held
-from sim.scenario.run.answer import Level
 from sim.scenario.run.answer import lines as answer_lines
 from sim.trace.schema import BY_NAME
 from sim.units import Micros

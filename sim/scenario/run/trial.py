@@ -8,10 +8,11 @@ written, so every number is that of the same run with a directory of its own.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from sim.checking.outcomes.histogram import Histogram
 from sim.scenario.expect.bounds import found_in
+from sim.scenario.model.clients import ProducerSpec
 from sim.scenario.run.directory import RunDirectory
 from sim.scenario.run.result import Result
 from sim.scenario.run.runner import Work
@@ -59,6 +60,12 @@ class Trial:
     """Segments on all brokers' disks at the end."""
     replicas: int
     """Replicas of the scenario's partitions."""
+    promised: int
+    """Replicas that have a record when it is acknowledged, at least; of the weakest producer."""
+    answer_us: Mapping[str, int | None]
+    """``down``, the longest time of any kind, and ``slow_normal`` and ``slow_fault``, p99 of
+    produce latency in normal times and within the worst fault; see
+    :mod:`sim.scenario.run.answer`."""
     trace_digest: str
     """Of the tables of level ``facts``: equal for equal runs."""
 
@@ -102,8 +109,40 @@ def trial(scenario: Scenario, seed: int, within: str | Path | None = None) -> Tr
             cross_rack_bytes=traffic.cross_rack_bytes,
             disk_bytes=sum(segments),
             replicas=sum(t.partitions * t.replication_factor for t in scenario.topics),
+            promised=_promised(scenario),
+            answer_us=_answer(result.verdict),
             trace_digest=work.trace.digest(),
         )
+
+
+def _promised(scenario: Scenario) -> int:
+    """Replicas that have a record, at least, when it is acknowledged; a majority in Raft groups.
+
+    Source: Kafka's documentation of ``acks`` and ``min.insync.replicas``.
+    """
+    topics = {topic.name: topic for topic in scenario.topics}
+    is_raft = scenario.cluster.replication == "raft"
+
+    def insisted(producer: ProducerSpec) -> int:
+        acks, topic = producer.config.text("acks"), topics.get(producer.topic)
+        if acks in ("0", "1"):
+            return int(acks)
+        if topic is None:
+            return 1  # it is made while the run lasts
+        if is_raft:
+            return topic.replication_factor // 2 + 1
+        return min(topic.config.number("min.insync.replicas"), topic.replication_factor)
+
+    return min(map(insisted, scenario.producers), default=0)
+
+
+def _answer(verdict: Mapping[str, Any]) -> dict[str, int | None]:
+    found = verdict["answer"]
+    return {
+        "down": found["down"]["size"],
+        "slow_normal": found["slow"]["normal"].get("p99"),
+        "slow_fault": found["slow"]["worst"].get("p99"),
+    }
 
 
 class _Traffic:
