@@ -30,15 +30,17 @@ def consumers(lag: DataFrame, width_us: Micros) -> DataFrame:
     without one. The largest sample represents a bin.
 
     Returns:
-        ``DataFrame[group, bin, lag, uncommitted]``.
+        ``DataFrame[group, bin, lag, uncommitted, lag_max]``; ``lag_max`` is of one partition.
     """
     committed = f.greatest("committed", f.lit(0))
     position = f.when(f.col("position") >= 0, f.col("position")).otherwise(committed)
     behind = f.greatest(f.col("high_watermark") - position, f.lit(0))
     uncommitted = f.greatest(f.col("high_watermark") - committed, f.lit(0))
     sampled = lag.groupBy("group", "t_us").agg(
-        f.sum(behind).alias("lag"), f.sum(uncommitted).alias("uncommitted")
+        f.sum(behind).alias("lag"),
+        f.sum(uncommitted).alias("uncommitted"),
+        f.max(behind).alias("lag_max"),
     )
     return sampled.groupBy("group", bin_of(f.col("t_us"), width_us).alias("bin")).agg(
-        f.max("lag").alias("lag"), f.max("uncommitted").alias("uncommitted")
+        *(f.max(name).alias(name) for name in ("lag", "uncommitted", "lag_max"))
     )

@@ -8,6 +8,7 @@ from analysis.report import script, timeline
 from analysis.report.agreement import JudgedNumber
 from analysis.report.canvas import Picture, rows_of, short
 from analysis.report.findings import Findings
+from analysis.report.kafka_metrics import metrics
 from analysis.report.markup import render
 from analysis.spark import histogram
 
@@ -145,6 +146,7 @@ def page(
             if row["is_longest"]
         ],
         replication=rows_of(findings.frames["replication"]),
+        metrics=metrics(findings.frames, findings.end_us, findings.width_us),
         card=[
             f"{label} {findings.files.card[key]}"
             for key, label in _CARD.items()

@@ -10,14 +10,17 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
 
-from analysis.report import agreement, figures, findings, latency, page, timeline_page
+from analysis.report import agreement, findings, latency, page, timeline_page
 from analysis.report.canvas import rows_of
+from analysis.report.figures.draw import draw
 from analysis.report.findings import Findings
+from analysis.report.kafka_metrics import metrics
 from analysis.report.progress import Progress, silent
 from analysis.spark import histogram, tables
 from analysis.spark.session import explained, fitted, using
@@ -100,7 +103,7 @@ def _one(spark: SparkSession, files: findings.RunFiles, report: Progress) -> Non
     try:
         found = findings.gather(spark, files, half / "tables", report)
         report("drawing")
-        pictures = figures.draw(found)
+        pictures = draw(found)
         compared = agreement.compare(found)
         for picture in pictures:
             if picture.svg:
@@ -188,6 +191,7 @@ def summary(found: Findings, compared: Sequence[agreement.JudgedNumber]) -> dict
             "relative_error": histogram.RELATIVE_ERROR,
         },
         "replication": rows_of(found.frames["replication"]),
+        "metrics": [asdict(each) for each in metrics(found.frames, found.end_us, found.width_us)],
         "faults": [
             {
                 "fault": fault.number,

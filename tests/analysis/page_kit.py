@@ -19,6 +19,13 @@ GAPS = ("topic", "partition", "gap_us", "from_us", "to_us", "is_longest")
 REPLICATION = (
     "topic", "partition", "leaderless_us", "under_min_us", "elections", "unclean_elections",
 )  # fmt: skip
+MEASURED = {
+    "partition_states": ("topic", "partition", "from_us"),
+    "load": ("node", "bin"),
+    "stages": ("stage", "mean"),
+    "outcomes": ("bin", "outcome", "records"),
+    "lag": ("group", "bin", "lag_max"),
+}
 SENT = ("second", "sent_us", "t_us", "sender", "receiver", "kind", "delayed_by", "total")
 
 
@@ -33,6 +40,7 @@ def found(spans, cells=(), bands=(), sent=(), nodes=(), *, end_us=20 * S, faults
         "replication": pd.DataFrame((), columns=REPLICATION),
         "offline": pd.DataFrame((), columns=("topic", "max_us")),
     }
+    frames |= {name: pd.DataFrame((), columns=columns) for name, columns in MEASURED.items()}
     for name in ("produce", "end_to_end"):
         own = name == "produce"
         frames[f"{name}_latency_heat"] = pd.DataFrame(
@@ -83,6 +91,7 @@ def everything():
         "produce_gaps": pd.DataFrame([gap, ("orders", 1, 1, 2, 3, False)], columns=GAPS),
         "fetch_gaps": pd.DataFrame([gap], columns=GAPS),
         "replication": pd.DataFrame([(HOSTILE, 0, 3 * S, 4 * S, 2, 1)], columns=REPLICATION),
+        "lag": pd.DataFrame([(HOSTILE, 3, 70)], columns=MEASURED["lag"]),
     }
     unreadable = [
         (1, "orders-10", 0, "bad_crc", 1, 3_000_000), (2, "orders-9", 0, "cut", 1, 5_000),

@@ -116,7 +116,7 @@ def test_every_figure_is_drawn_and_every_table_written(reported):
     drawn = {path.stem for path in (run / "report" / "figures").iterdir()}
     assert drawn == {
         "produce_latency", "outcomes", "stages", "end_to_end_latency", "latency_spread",
-        "replication", "unavailability", "lag", "load",
+        "replication", "gauges", "unavailability", "lag", "load",
     }  # fmt: skip
     assert text.count('src="data:image/svg+xml;base64,') == len(drawn)
     written = {path.stem for path in (run / "report" / "tables").iterdir()}

@@ -176,6 +176,7 @@ def test_every_section_of_a_page_has_what_was_found():
         "<summary>first examples of none</summary>", '<td class="no">bad crc</td>',
         "<summary>one more fault</summary>", 'a <span class="w">&lt;-&gt;</span> b',
         "<td>end to end</td>", "12,000</td>", "longest gap of each partition",
+        '<td class="w">records-lag-max</td>', "group &lt;/script&gt;",
         "leadership of each partition", "logquake &lt;/script&gt;", "· seed 7 ·",
     ):  # fmt: skip
         assert shown in text, shown

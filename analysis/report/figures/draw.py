@@ -1,7 +1,7 @@
 """The figures of a report, as SVG text: units on every axis, faults shaded on every time axis.
 
 A figure without data is a sentence with the reason, never an empty frame. Figures with a row for
-each partition are in :mod:`analysis.report.strips`.
+each partition are in :mod:`analysis.report.figures.strips`.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, StrMethodFormatter
 
-from analysis.report import strips
 from analysis.report.canvas import (
     BLUE,
     DASHES,
@@ -31,8 +30,10 @@ from analysis.report.canvas import (
     time_axis,
     timed,
 )
+from analysis.report.figures import strips
+from analysis.report.figures.gauges import gauges
+from analysis.report.figures.groups import groups
 from analysis.report.findings import Findings
-from analysis.report.group_figure import groups
 from analysis.report.latency import STAGES
 from sim.units import MS, SECOND
 
@@ -49,6 +50,7 @@ def draw(findings: Findings) -> tuple[Picture, ...]:
         end_to_end_latency,
         latency_spread,
         strips.replication,
+        gauges,
         strips.unavailability,
         groups,
         lag,
@@ -200,7 +202,10 @@ def lag(findings: Findings) -> Picture:
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.set_ylabel("records not yet read")
-    note = "High watermark minus position, over all partitions of the group, sampled each second."
+    note = (
+        "High watermark minus position, over all partitions of the group (Kafka's records-lag of "
+        "each, added up), sampled each second."
+    )
     return Picture(name, title, note, finish(figure, axes))
 
 
