@@ -47,6 +47,10 @@ $(STAMP): constraints.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
+wheel: $(STAMP)  ## a wheel in dist/; FORM=compiled has the compiled packages, too
+	@LOGQUAKE_WHEEL=$(or $(FORM),pure) $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/logquake-*.whl
+
 demo: setup  ## run the main scenario and make its report
 	@$(BIN)/logquake run scenarios/quickstart.yaml --report --force
 

@@ -1,9 +1,10 @@
 """Chooses the form in which packages are imported: sources, or modules compiled by mypyc.
 
 `tools/compile_packages.py` compiles the packages that a batch passes through into
-``build/compiled`` of the checkout, with a manifest. They are imported instead of the sources if,
-and only if, each of them was made of exactly the present source, for this interpreter. Both forms
-decide alike and leave the same bytes; only the speed differs. The environment variable
+``build/compiled`` of the checkout, with a manifest; a compiled wheel has them in ``built``
+(`tools/wheel.py`). They are imported instead of the sources if, and only if, each of them was made
+of exactly the present source, for this interpreter. Both forms decide alike and leave the same
+bytes; only the speed differs. The environment variable
 ``LOGQUAKE_PURE=1`` selects the sources: tests that plant defects need classes that can be changed.
 """
 
@@ -92,6 +93,9 @@ def activate(root: Path) -> str:
     if selects_sources():
         return f"{PURE_VARIABLE} is set"
     modules, reason = compiled_modules(root, root / "build" / "compiled")
+    if not modules:
+        modules, in_wheel = compiled_modules(root, root / "sim" / "built")
+        reason = in_wheel if (root / "sim" / "built").is_dir() else reason
     if modules:
         sys.meta_path.insert(0, CompiledFinder(modules))
     return reason

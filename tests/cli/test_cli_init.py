@@ -1,9 +1,6 @@
 """``logquake init`` writes a file that is a scenario, and runs."""
 
 import json
-import os
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 
@@ -15,7 +12,7 @@ from sim.cli.init import _answers, scenario_text
 from sim.cli.init_options import Acks, Fails, InitOptions
 from sim.errors import SimulationError
 from sim.scenario.loader import load, load_text
-from sim.scenario.shipped import find, shipped
+from sim.scenario.shipped import find
 
 OPEN = InitOptions(source=None, brokers=None, zones=1, acks=None, fails=None, force=False)
 ROOT = Path(__file__).parents[2]
@@ -96,35 +93,3 @@ def test_answers_that_make_no_cluster_are_refused(words, told, tmp_path):
     assert done.exit_code == 2
     assert told in done.output
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_wheel_brings_every_scenario_and_runs_one_from_another_directory(tmp_path):
-    """As a user has it who has installed it: nothing of the repository is within reach."""
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    wheels, place, home = (tmp_path / name for name in ("wheels", "site", "home"))
-    home.mkdir()
-    built = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels), str(ROOT)]
-    subprocess.run([*pip, *built], check=True, capture_output=True)
-    [wheel] = wheels.glob("logquake-*.whl")
-    installed = ["install", "--no-deps", "--no-index", "--target", str(place), str(wheel)]
-    subprocess.run([*pip, *installed], check=True, capture_output=True)
-    there = {path.stem for path in (place / "sim" / "shipped").rglob("*.yaml")}
-    assert there == set(shipped())
-    code = (
-        f"import sys; sys.path[:0] = [{str(place)!r}]; import sim; print(sim.__file__); "
-        "from sim.cli import main; main()"
-    )
-    alone = os.environ | {"PYTHONPATH": "", "LOGQUAKE_PURE": "1"}
-
-    def logquake(*words):
-        return subprocess.run(
-            [sys.executable, "-P", "-c", code, *words],
-            cwd=home, env=alone, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-
-    made = logquake("init", "tiny.yaml", "--from", "tradeoff")
-    assert made.returncode == 0, made.stderr
-    assert made.stdout.splitlines()[0].startswith(str(place)), "the wheel's own code"
-    ran = logquake("run", "tiny.yaml", "--out", "run")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "lost     0 of" in ran.stdout
