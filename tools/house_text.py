@@ -199,4 +199,6 @@ def _direct_dependencies(pyproject: Path) -> list[str]:
     for group in data.get("dependency-groups", {}).values():
         wanted += group
     names = [_normal(re.split(r"[\s<>=!~;\[]", requirement)[0]) for requirement in wanted]
-    return [name for name in names if name != _normal(project["name"])]  # an extra of its own
+    return [
+        name for name in names if name != _normal(project.get("name", ""))
+    ]  # an extra of its own

@@ -1,6 +1,6 @@
 """Kafka's own metrics of a run, under the names that a Grafana board has them.
 
-A report says what happened; whoever lays it beside the board of a real cluster looks for these
+A report says what happened; a user who lays it beside the board of a real cluster looks for these
 names. Each is computed from what the report has anyway; its note says where it differs.
 
 Source: Kafka's documentation, "Monitoring"; ``ReplicaManager``, ``ControllerMetrics``,
