@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 from analysis.report import script, timeline
 from analysis.report.agreement import JudgedNumber
@@ -103,8 +104,17 @@ def page(
     comparisons: Sequence[JudgedNumber],
     pictures: Sequence[Picture],
     explored: Mapping[str, object],
+    explanation: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
-    """The whole document; ``explored`` is from :func:`analysis.report.timeline_page.data`."""
+    """The whole document.
+
+    Args:
+        findings: Of the run.
+        comparisons: Numbers of both judges.
+        pictures: The figures.
+        explored: From :func:`analysis.report.timeline_page.data`.
+        explanation: What ``logquake explain --json`` says of the run; empty if nothing went wrong.
+    """
     totals = findings.totals
     others = ("duplicated", "reordered", "divergent", "unknown")
     claim = findings.files.scenario.get("claim")
@@ -131,6 +141,7 @@ def page(
         unreadable=rows_of(findings.unreadable),
         most_faults=_FAULTS_SHOWN,
         explored=explored,
+        explanation=explanation,
         most_spans=timeline.MOST_SPANS,
         most_lanes=timeline.MOST_LANES,
         percentiles=[f"{name}#" for name in (*histogram.QUANTILES, "max", "mean")],

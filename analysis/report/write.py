@@ -12,7 +12,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -23,7 +24,8 @@ from analysis.report.findings import Findings
 from analysis.report.kafka_metrics import metrics
 from analysis.report.progress import Progress, silent
 from analysis.spark import histogram, tables
-from analysis.spark.session import explained, fitted, using
+from analysis.spark.session import explained as named_errors
+from analysis.spark.session import fitted, using
 from analysis.verify import availability
 from sim.errors import SimulationError
 
@@ -46,6 +48,7 @@ def build(
     *,
     master: str | None = None,
     on_progress: Progress | None = None,
+    explained: Mapping[Path, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Path:
     """Writes the report of each run, and an overview if there are several.
 
@@ -53,6 +56,7 @@ def build(
         run_dirs: Run directories, at least one.
         master: Spark master URL; ``None`` for every core of this machine.
         on_progress: Called with the name of each step.
+        explained: By run, what ``logquake explain --json`` says of it, for the first screen.
 
     Returns:
         The page to open: the run's ``report/index.html``, or the overview's.
@@ -73,8 +77,9 @@ def build(
     with using(master, is_long=is_long) as spark:
         for place, files in enumerate(runs, start=1):
             prefix = f"{files.name} ({place} of {len(runs)}): " if len(runs) > 1 else ""
-            with explained(spark, files.directory), fitted(spark, rows[place - 1]):
-                _one(spark, files, _prefixed(report, prefix))
+            with named_errors(spark, files.directory), fitted(spark, rows[place - 1]):
+                why = explained.get(files.directory, {})
+                _one(spark, files, why, _prefixed(report, prefix))
             summaries.append(json.loads((files.directory / "report" / "report.json").read_text()))
     if len(runs) == 1:
         return runs[0].directory / "report" / "index.html"
@@ -92,7 +97,9 @@ def _prefixed(report: Progress, prefix: str) -> Progress:
     return lambda step: report(prefix + step)
 
 
-def _one(spark: SparkSession, files: findings.RunFiles, report: Progress) -> None:
+def _one(
+    spark: SparkSession, files: findings.RunFiles, why: Mapping[str, Any], report: Progress
+) -> None:
     target = files.directory / "report"
     half = files.directory / ".report-unfinished"
     earlier = files.directory / ".report-earlier"
@@ -111,9 +118,9 @@ def _one(spark: SparkSession, files: findings.RunFiles, report: Progress) -> Non
         for name, frame in found.frames.items():
             frame.to_parquet(half / "tables" / f"{name}.parquet", index=False)
         explored = timeline_page.data(found)
-        numbers = summary(found, compared) | {"timeline": explored}
+        numbers = summary(found, compared) | {"explanation": why, "timeline": explored}
         (half / "report.json").write_text(_by_line(numbers), encoding="utf-8")
-        text = page.page(found, compared, pictures, explored)
+        text = page.page(found, compared, pictures, explored, why)
         (half / "index.html").write_text(text, encoding="utf-8")
         _swap(half, target, earlier)
     finally:

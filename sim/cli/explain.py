@@ -1,10 +1,12 @@
 """``logquake explain``: the causal chain of a record, its mechanism, and what would have helped."""
 
+import json
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any, Final
 
 from sim.cli.exits import Case, ExitCode, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
@@ -15,7 +17,7 @@ from sim.scratch import scratch
 from sim.suite import chain, whatif
 from sim.suite.causes import causes
 from sim.suite.run_facts import RunFacts, Story
-from sim.units import show_duration
+from sim.units import SECOND, Micros, show_duration
 
 _CONTRADICTIONS = (
     *(LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError),
@@ -33,53 +35,102 @@ _WHAT = {
     "ok": "was not acknowledged",
 }
 
+RERUN_MAX: Final[Micros] = 15 * SECOND
+"""Wall time of a run from which a report leaves it to the user to try changes."""
+
 _UNKNOWN = "the trace shows no mechanism that is known by name"
 
 
 def explain_command(directory: Path, record: str, *, rerun: bool, as_json: bool) -> None:
     """Explain what became of a record, or of the first thing that went wrong, and why."""
     with exit_codes(Case(directory=directory)):
-        facts = RunFacts(directory)
-        with _understood(directory):
-            story = Story(facts, facts.pick(record))
-            subject = story.subject
-            found = chain.lines(story)
-            why = causes(story)
-            head, end = _head(story), chain.ending(story)
-        if not as_json:
-            say(head)
-            for line in found:
-                say(chain.show(line))
-            if end:
-                say(f"{'':>14}  {end}")
-            for cause in why:
-                say(f"why: {cause}")
-        is_wrong = subject.kind != "wait"
-        old = whatif.old_behaviours(facts.scenario) if is_wrong else []
-        blame = _blame(facts, subject.kind) if rerun and old else None
-        if blame is not None:
-            why.append(_shown_by_rerun(subject.kind, blame))
-        if not as_json:
-            if blame is not None:
-                say(f"why: {why[-1]}")
-                for error in blame.errors:
-                    say(f"no verdict without {error}")
-            elif is_wrong and not why:
-                say(f"why: {_UNKNOWN}")
-            if old and not rerun:
-                say(f"not tried: {_untried(old)}")
-        tried = _try(facts, subject.kind, as_json=as_json) if rerun and is_wrong else []
+        found = explanation(directory, record, rerun=rerun, hear=_silent if as_json else say)
         if as_json:
-            say_json(
-                {
-                    "subject": asdict(subject),
-                    "chain": [{"t_us": at, "what": words} for at, words in found],
-                    "ending": end,
-                    "causes": why,
-                    "untried": [] if rerun else [change.words for change in old],
-                    "tried": [asdict(trial) for trial in tried],
-                }
-            )
+            say_json(found)
+
+
+def explanation(
+    directory: Path, record: str, *, rerun: bool, hear: Callable[[str], None]
+) -> dict[str, Any]:
+    """The causal chain of a record, its causes, and what would have helped.
+
+    Args:
+        directory: The run.
+        record: ``PRODUCER:NUMBER``, or nothing for the first thing that went wrong.
+        rerun: Whether the seed is run again with changes.
+        hear: Called with each line as soon as it is known.
+
+    Returns:
+        ``head``, ``subject``, ``chain``, ``ending``, ``causes``, ``untried``, ``tried`` and
+        ``advice``, in words.
+
+    Raises:
+        SimulationError: If the directory is no run, or its files contradict each other.
+    """
+    facts = RunFacts(directory)
+    with _understood(directory):
+        story = Story(facts, facts.pick(record))
+        kind = story.subject.kind
+        found = chain.lines(story)
+        why = causes(story)
+        head, end = _head(story), chain.ending(story)
+    for line in (head, *map(chain.show, found), *([f"{'':>14}  {end}"] if end else [])):
+        hear(line)
+    for cause in why:
+        hear(f"why: {cause}")
+    is_wrong = kind != "wait"
+    old = whatif.old_behaviours(facts.scenario) if is_wrong else []
+    blame = _blame(facts, kind) if rerun and old else None
+    if blame is not None:
+        why.append(_shown_by_rerun(kind, blame))
+        for line in (f"why: {why[-1]}", *(f"no verdict without {each}" for each in blame.errors)):
+            hear(line)
+    elif is_wrong and not why:
+        hear(f"why: {_UNKNOWN}")
+    if old and not rerun:
+        hear(f"not tried: {_untried(old)}")
+    tried, advice = _try(facts, kind, hear) if rerun and is_wrong else ([], "")
+    return {
+        "head": head,
+        "subject": asdict(story.subject),
+        "chain": [{"t_us": at, "what": words} for at, words in found],
+        "ending": end,
+        "causes": why,
+        "untried": [] if rerun else [change.words for change in old],
+        "tried": [asdict(trial) for trial in tried],
+        "advice": advice,
+    }
+
+
+def for_report(directory: Path, *, may_rerun: bool) -> dict[str, Any]:
+    """The explanation that a report shows: of what is not green, tried with changes if it is red.
+
+    Args:
+        directory: A run that has ended.
+        may_rerun: Whether a run of at most :data:`RERUN_MAX` may be made again with changes.
+
+    Returns:
+        :func:`explanation`, with ``is_tried`` and ``wall_us``, the time of the run; empty if
+        everything is green, or the run's files do not explain it.
+    """
+    card, verdict = directory / "run.json", directory / "verdict.json"
+    if not card.is_file() or not verdict.is_file():
+        return {}
+    answer = json.loads(verdict.read_text(encoding="utf-8")).get("answer", {})
+    levels = [answer[name]["level"] for name in ("lost", "down") if name in answer]
+    if not {"red", "amber"} & set(levels):
+        return {}
+    wall_us = int(json.loads(card.read_text(encoding="utf-8")).get("wall_us", 0))
+    is_tried = may_rerun and "red" in levels and wall_us <= RERUN_MAX
+    try:
+        found = explanation(directory, "", rerun=is_tried, hear=_silent)
+    except SimulationError:
+        return {}
+    return found | {"is_tried": is_tried, "wall_us": wall_us}
+
+
+def _silent(_: str) -> None:
+    """Ignores a line."""
 
 
 @contextmanager
@@ -141,7 +192,9 @@ def _untried(old: list[whatif.SettingChange]) -> str:
     return f"whether it takes behaviours of an older version ({words}); without --no-rerun it is"
 
 
-def _try(facts: RunFacts, kind: str, *, as_json: bool) -> list[whatif.ChangeOutcome]:
+def _try(
+    facts: RunFacts, kind: str, hear: Callable[[str], None]
+) -> tuple[list[whatif.ChangeOutcome], str]:
     """Run the seed again with one change at a time; the last trial is the one that helped."""
     is_outage = kind in whatif.OUTAGES
     found: list[whatif.ChangeOutcome] = []
@@ -154,16 +207,14 @@ def _try(facts: RunFacts, kind: str, *, as_json: bool) -> list[whatif.ChangeOutc
             found.append(trial)
             on_step(trial.change.words)
             shown = show_duration(trial.found) if is_outage else f"{trial.found:,}"
-            if not as_json:
-                word = f"{kind} {shown}: {'saves it' if trial.saves else 'does not'}"
-                say(f"with {trial.change.words}: {trial.error or word}")
+            word = f"{kind} {shown}: {'saves it' if trial.saves else 'does not'}"
+            hear(f"with {trial.change.words}: {trial.error or word}")
         if stop():
             raise failed("interrupted", ExitCode.INTERRUPTED)
     saving = next((trial for trial in found if trial.saves), None)
-    if not as_json:
-        answer = "no single change of those that were tried would have saved it"
-        if saving is not None:
-            sets = " ".join(f"--set {word}" for word in saving.change.overrides)
-            answer = f"the smallest change that saves it: {saving.change.words} ({sets})"
-        say(answer)
-    return found
+    advice = "no single change of those that were tried would have saved it"
+    if saving is not None:
+        sets = " ".join(f"--set {word}" for word in saving.change.overrides)
+        advice = f"the smallest change that saves it: {saving.change.words} ({sets})"
+    hear(advice)
+    return found, advice

@@ -134,8 +134,11 @@ def _report(runs: list[Path], master: str | None) -> "_Report":
             f"the report needs the analysis libraries ({error.name} is missing): "
             "install logquake[analysis]"
         ) from None
+    from sim.cli.explain import for_report
+
+    explained = {run: for_report(run, may_rerun=len(runs) == 1) for run in runs}
     with step_bar("report") as on_progress:
-        index = build(runs, master=master, on_progress=on_progress)
+        index = build(runs, master=master, on_progress=on_progress, explained=explained)
     return _Report(index, tuple(line for run in runs for line in _differences(run)))
 
 

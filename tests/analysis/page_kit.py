@@ -81,6 +81,23 @@ def small(**more):
     return found(spans, cells, bands, sent, nodes, faults=faults, **more)
 
 
+EXPLAINED = {
+    "head": f"a record {HOSTILE} is lost",
+    "subject": {"kind": "lost_acked"},
+    "chain": [{"t_us": S, "what": HOSTILE}],
+    "ending": HOSTILE,
+    "causes": [f"acks=1 {HOSTILE}"],
+    "tried": [
+        {"change": {"words": HOSTILE}, "found": 7, "saves": False, "error": HOSTILE},
+        {"change": {"words": f"acks=all {HOSTILE}"}, "found": 0, "saves": True, "error": ""},
+    ],
+    "advice": f"the smallest change that saves it: {HOSTILE}",
+    "is_tried": True,
+    "wall_us": 3 * S,
+}
+"""What ``logquake explain --json`` says of a run."""
+
+
 def everything():
     """Findings with something in each section of the page, and a hostile name wherever one fits."""
     plain = small()

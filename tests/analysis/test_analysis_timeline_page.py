@@ -21,13 +21,14 @@ from analysis.report import (
 )
 from analysis.verify.durability import COUNTS
 from tests.analysis import browser_kit
-from tests.analysis.page_kit import HOSTILE, everything, found, small, window
+from tests.analysis.page_kit import EXPLAINED, HOSTILE, everything, found, small, window
 from tests.analysis.synthetic import S
 
 
 def page_of(findings):
     data = timeline_page.data(findings)
-    return page.page(findings, agreement.compare(findings), (), data)
+    explanation = EXPLAINED if findings.files.verdict else {}
+    return page.page(findings, agreement.compare(findings), (), data, explanation)
 
 
 def data_in(text):
@@ -115,8 +116,8 @@ def test_what_is_read_first_has_contrast_on_white_and_on_black(scheme, shown):
         ground = shown.run("getComputedStyle(document.body).backgroundColor")
         assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(17, 24, 39)"}[scheme]
         for selector in (
-            ".verdict", ".answer dt", ".answer dd", ".costs li", "nav a", "h1", "p.note", ".no",
-            "th", "button", "summary", ".legend",
+            ".verdict", ".advice p", ".advice b", ".answer dt", ".answer dd", ".costs li", "nav a",
+            "h1", "p.note", ".no", "th", "button", "summary", ".legend",
         ):  # fmt: skip
             assert shown.run(f"{LUMINANCE}({json.dumps(selector)})") >= 4.5, selector
     finally:
@@ -177,7 +178,10 @@ def test_every_section_of_a_page_has_what_was_found():
         "<summary>one more fault</summary>", 'a <span class="w">&lt;-&gt;</span> b',
         "<td>end to end</td>", "12,000</td>", "longest gap of each partition",
         '<td class="w">records-lag-max</td>', "group &lt;/script&gt;",
-        "leadership of each partition", "logquake &lt;/script&gt;", "· seed 7 ·",
+        "leadership of each partition", "<li>acks=1 &lt;/script&gt;",
+        "<b>What to change</b> the smallest change that saves it: &lt;/script&gt;",
+        "<td>acks=all &lt;/script&gt;", "how it came about</summary>",
+        "logquake &lt;/script&gt;", "· seed 7 ·",
     ):  # fmt: skip
         assert shown in text, shown
     quiet = re.sub(r"\s+", " ", page_of(found(())))

@@ -1,6 +1,7 @@
 """logquake explain names what happened to a record, in order, and why; and what would help."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sim.cli import app
+from sim.cli.explain import RERUN_MAX, for_report
 from sim.errors import SimulationError
 from sim.scenario.loader import load, load_text
 from sim.scenario.run.runner import run
@@ -188,3 +190,43 @@ def test_the_right_cause_is_named_for_an_entry_of_the_catalogue(name, tmp_path):
         told += f"\n{'; '.join(blame.words) if blame else ''}"
     for word in MECHANISMS[name]:
         assert word in told, done.output
+
+
+def coloured(lost, tmp_path, lost_level, wall_us=0):
+    """The run, as if it had these colours and had taken so long."""
+    directory = tmp_path / lost_level
+    shutil.copytree(lost.directory, directory)
+    for name, change in (
+        ("verdict.json", {"answer": {"lost": {"level": lost_level}, "down": {"level": "green"}}}),
+        ("run.json", {"wall_us": wall_us}),
+    ):
+        file = directory / name
+        file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    return directory
+
+
+def test_a_report_explains_what_is_not_green_and_tries_changes_of_what_is_red(lost, tmp_path):
+    red = coloured(lost, tmp_path, "red")
+    found = for_report(red, may_rerun=True)
+    assert found["is_tried"]
+    assert found["causes"][0].startswith("acks=1: broker-")
+    assert found["advice"].startswith("the smallest change that saves it: acks=all (--set ")
+    alone = for_report(red, may_rerun=False)
+    assert (alone["is_tried"], alone["tried"], alone["causes"][0]) == (
+        False,
+        [],
+        found["causes"][0],
+    )
+    amber = for_report(coloured(lost, tmp_path, "amber"), may_rerun=True)
+    assert (amber["is_tried"], bool(amber["chain"])) == (False, True)
+    assert for_report(coloured(lost, tmp_path, "green"), may_rerun=True) == {}
+
+
+def test_a_report_leaves_long_runs_and_damaged_ones_to_the_user(lost, tmp_path):
+    long = coloured(lost, tmp_path, "red", wall_us=RERUN_MAX + 1)
+    assert for_report(long, may_rerun=True)["is_tried"] is False
+    for part in (long / "trace").rglob("*.parquet"):
+        part.write_bytes(b"PAR1")
+    assert for_report(long, may_rerun=True) == {}
+    (long / "verdict.json").unlink()
+    assert for_report(long, may_rerun=True) == {}
