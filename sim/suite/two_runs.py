@@ -9,7 +9,7 @@ from typing import Any, Final
 from sim.errors import SimulationError
 from sim.scenario.run.answer import lines
 from sim.scenario.text.yaml import ReadError, read
-from sim.trace.difference import Divergence, earliest_difference
+from sim.trace.difference import Divergence, earliest_difference, lonely_tables
 from sim.trace.run_files import CARD, VERDICT, read_mapping
 from sim.units import show_instant
 
@@ -37,6 +37,8 @@ class TwoRuns:
     """Numbers of records that differ."""
     divergence: Divergence | None
     """The first row, in simulated time, that they do not have in common."""
+    lonely: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """Tables that only one of them has, as of another level; they are not compared."""
 
     @property
     def is_equal(self) -> bool:
@@ -60,12 +62,15 @@ def compare(first: Path, second: Path) -> TwoRuns:
     pairs = (Pair(key, *(side.settings.get(key, "-") for side in sides)) for key in keys)
     names = [name for name in _COUNTS if any(name in side.records for side in sides)]
     counts = (Pair(n, *(f"{side.records.get(n, 0):,}" for side in sides)) for n in names)
+    traces = [side.directory / "trace" for side in sides]
+    here, there = lonely_tables(*traces)
     both = zip(sides[0].answer, sides[1].answer, strict=True)
     return TwoRuns(
         settings=tuple(pair for pair in pairs if pair.first != pair.second),
         answers=tuple(Pair(name, one, other) for (name, _, one), (_, _, other) in both),
         counts=tuple(pair for pair in counts if pair.first != pair.second),
-        divergence=earliest_difference(*(side.directory / "trace" for side in sides)),
+        divergence=earliest_difference(*traces),
+        lonely=(tuple(here), tuple(there)),
     )
 
 
@@ -121,8 +126,12 @@ def words(found: TwoRuns, names: tuple[str, str]) -> Iterator[str]:
         found: The comparison.
         names: Words for the two runs.
     """
+    for name, tables in zip(names, found.lonely, strict=True):
+        if tables:
+            yield f"compared without {', '.join(tables)}: only {name} has them (--trace)"
     if found.is_equal:
-        yield "the two runs are one: settings, numbers and every row are equal"
+        rows = "every row of the tables that both have" if any(found.lonely) else "every row"
+        yield f"the two runs are one: settings, numbers and {rows} are equal"
         return
     for pair in found.settings:
         yield f"setting  {pair.name}: {pair.first} | {pair.second}"
@@ -149,6 +158,7 @@ def as_json(found: TwoRuns) -> dict[str, Any]:
             )
         },
         "equal": found.is_equal,
+        "not_compared": list(map(list, found.lonely)),
         "divergence": None
         if parted is None
         else {

@@ -60,6 +60,15 @@ def earliest_difference(first: Path, second: Path) -> "Divergence | None":
     return min((each for each in found if each is not None), key=lambda d: d.t_us, default=None)
 
 
+def lonely_tables(first: Path, second: Path) -> tuple[list[str], list[str]]:
+    """Tables that only the first of two trace directories has, and those only the second has."""
+    here, there = (
+        [table.name for table in TABLES if (directory / table.name).is_dir()]
+        for directory in (first, second)
+    )
+    return [n for n in here if n not in there], [n for n in there if n not in here]
+
+
 @dataclass(frozen=True, slots=True)
 class Divergence:
     """The first row of a table that two runs do not have in common."""

@@ -34,6 +34,21 @@ def test_the_same_scenario_and_seed_are_one_run(place):
     assert "are one" in done.output
 
 
+def test_tables_of_another_level_are_named_as_not_compared(place):
+    done = invoke("run", place / "tiny.yaml", "--out", place / "facts", "--trace", "facts")
+    assert done.exit_code == 0, done.output
+    done = invoke("diff", place / "facts", place / "a")
+    assert done.exit_code == 0, done.output
+    first, second = done.output.splitlines()
+    assert first.startswith("compared without ")
+    assert " requests, " in first
+    assert first.endswith(": only a has them (--trace)")
+    assert second.endswith("every row of the tables that both have are equal")
+    found = json.loads(invoke("diff", place / "facts", place / "a", "--json").output)
+    assert found["equal"]
+    assert found["not_compared"][0] == []
+
+
 def test_a_setting_that_differs_is_named_and_where_the_runs_part(place):
     done = invoke("diff", place / "a", place / "b")
     assert done.exit_code == 1, done.output
