@@ -23,6 +23,11 @@ GAUGES: Final = {
 }
 """Numbers of partitions, internal topics too, and where Kafka has them."""
 
+_QUIET: Final = {
+    "OfflinePartitionsCount": "a dead leader counts from the instant its broker is fenced"
+}
+"""Notes of gauges that were always 0."""
+
 _REQUEST: Final = "kafka.network:type=RequestMetrics,request=Produce"
 _STAGES: Final = {
     "waiting for a handler": "RequestQueueTimeMs",
@@ -104,7 +109,7 @@ def _partitions(states: pd.DataFrame, end_us: Micros) -> Iterator[Metric]:
         values = over_time[name].to_numpy()
         place = int(values.argmax())
         above = int(lasted[values > 0].sum())
-        note = f"above 0 for {above / SECOND:.3g} s" if above else ""
+        note = f"above 0 for {above / SECOND:.3g} s" if above else _QUIET.get(name, "")
         yield Metric(name, bean, f"{values[place]:,}", _instant(over_time, place, values), note)
 
 
@@ -135,8 +140,9 @@ def _idle(load: pd.DataFrame, width_us: Micros) -> Iterator[Metric]:
         ),
         "network_threads": ("NetworkProcessorAvgIdlePercent", "kafka.network:type=SocketServer"),
     }
-    for column, (name, bean) in beans.items() if not load.empty else ():
-        row = _largest(load, column)
+    shown = load[load["bin"] >= 0]
+    for column, (name, bean) in beans.items() if not shown.empty else ():
+        row = _largest(shown, column)
         yield Metric(
             name, bean, f"{1 - row[column]:.1%}", int(row["bin"]) * width_us,
             f"the least, of {row['node']}",

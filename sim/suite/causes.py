@@ -10,7 +10,7 @@ from typing import Final
 
 from sim.ids import server_name
 from sim.suite.run_facts import COPIES_TAKEN, DAMAGES, LOOK_BACK_US, Story, is_storage_loss
-from sim.suite.waits import forgotten_batch, late_end_txn, no_leader, silent_leader
+from sim.suite.waits import dark_machine, forgotten_batch, late_end_txn, no_leader, silent_leader
 from sim.units import show_duration, show_instant
 
 _ENDED: Final = ("crashed", "powered_off", "stopped")
@@ -350,7 +350,8 @@ _LOSS: Final[tuple[Mechanism, ...]] = (
     *(_own_watermark, _cleaned, _truncated, _halted),
 )
 _OUTAGE: Final[tuple[Mechanism, ...]] = (
-    *(_heaps, _halted, late_end_txn, forgotten_batch, silent_leader, no_leader),
+    *(_heaps, _halted, late_end_txn, forgotten_batch, silent_leader),
+    *(dark_machine, no_leader),
     *(_below_min_isr, _waited_for_follower),
 )
 _MECHANISMS: Final[dict[str, tuple[Mechanism, ...]]] = {

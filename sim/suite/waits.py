@@ -8,7 +8,7 @@ from sim.ids import server_name
 from sim.suite.control import down_at, reigns, session_end, ungoverned
 from sim.suite.endings import ending_of, late_endings
 from sim.suite.run_facts import OUTAGE_US, Row, Story
-from sim.units import Micros, show_duration, show_instant
+from sim.units import MS, Micros, show_duration, show_instant
 
 _SESSION: Final = "zookeeper.session.timeout.ms"
 
@@ -134,6 +134,43 @@ def silent_leader(story: Story) -> Iterator[str]:
     A client looks for another leader when a connection breaks, or when a request has had no answer
     for ``request.timeout.ms``: ``NetworkClient.handleTimedOutRequests``.
     """
+    for row, timeout in _silences(story):
+        if row["last_sent_us"] - row["first_sent_us"] < timeout:
+            continue
+        old = story.leader_at(row["first_sent_us"])
+        yield (
+            f"request.timeout.ms: {row['producer']} sent record {row['first_record']} to "
+            f"{server_name(old)} at {show_instant(row['first_sent_us'])} and got no answer, for "
+            f"{timeout // MS:,} ms; only then it looked for another leader, "
+            f"and sent it again at {show_instant(row['last_sent_us'])}: {_ready(story, row)}"
+        )
+        return
+
+
+def dark_machine(story: Story) -> Iterator[str]:
+    """A leader whose machine lost power: nothing resets its connections until it is up again.
+
+    A client that waits for an answer learns of it when a retransmission of its own reaches the
+    machine that has started again (RFC 9293, 3.5.2), or after ``request.timeout.ms``.
+    """
+    for row, timeout in _silences(story):
+        old, sent = story.leader_at(row["first_sent_us"]), row["first_sent_us"]
+        silent = row["last_sent_us"] - sent
+        started = story.started_after_power_loss(old, sent, row["last_sent_us"])
+        if silent >= timeout or started is None:
+            continue
+        yield (
+            f"a machine without power resets no connection: {row['producer']} sent record "
+            f"{row['first_record']} to {server_name(old)} at {show_instant(sent)} and got no "
+            f"answer for {show_duration(silent)}, until {server_name(old)}, started again at "
+            f"{show_instant(started)}, refused a retransmission; request.timeout.ms is "
+            f"{timeout // MS:,}: {_ready(story, row)}"
+        )
+        return
+
+
+def _silences(story: Story) -> Iterator[tuple[Row, Micros]]:
+    """Batches of the outage that were sent again after a silence, with ``request.timeout.ms``."""
     start, end = story.window
     for row in story.facts.rows("client_batches", story.subject):
         silent = row["last_sent_us"] - row["first_sent_us"]
@@ -145,29 +182,22 @@ def silent_leader(story: Story) -> Iterator[str]:
         config = next(
             p.config for p in story.facts.scenario.producers if row["producer"] in p.client_names
         )
-        timeout = config.micros("request.timeout.ms")
         # Refusals come at once, and are followed by a pause of at most this, with its jitter.
         pauses = (row["attempts"] - 1) * config.micros("retry.backoff.max.ms") * 6 // 5
-        if silent < timeout or (timeout > pauses and silent <= pauses):
-            continue
-        old = story.leader_at(row["first_sent_us"])
-        changed = [
-            change
-            for change in story.changes
-            if row["first_sent_us"] < change["t_us"] <= row["last_sent_us"]
-            and change["leader"] not in (-1, old)
-        ]
-        ready = "no other broker led meanwhile"
-        if changed:
-            led = show_duration(row["last_sent_us"] - changed[0]["t_us"])
-            ready = f"{server_name(changed[0]['leader'])} had been leader for {led} by then"
-        yield (
-            f"request.timeout.ms: {row['producer']} sent record {row['first_record']} to "
-            f"{server_name(old)} at {show_instant(row['first_sent_us'])} and got no answer, for "
-            f"{config.number('request.timeout.ms'):,} ms; only then it looked for another leader, "
-            f"and sent it again at {show_instant(row['last_sent_us'])}: {ready}"
-        )
-        return
+        timeout = config.micros("request.timeout.ms")
+        if silent > pauses or silent >= timeout > pauses:
+            yield row, timeout
+
+
+def _ready(story: Story, row: Row) -> str:
+    """Another leader that there was when a batch was sent again."""
+    old = story.leader_at(row["first_sent_us"])
+    for change in story.changes:
+        is_new = change["leader"] not in (-1, old)
+        if is_new and row["first_sent_us"] < change["t_us"] <= row["last_sent_us"]:
+            led = show_duration(row["last_sent_us"] - change["t_us"])
+            return f"{server_name(change['leader'])} had been leader for {led} by then"
+    return "no other broker led meanwhile"
 
 
 def late_end_txn(story: Story) -> Iterator[str]:

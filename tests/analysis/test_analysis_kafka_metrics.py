@@ -27,6 +27,7 @@ def frames(**more):
     return {
         "partition_states": STATES,
         "load": pd.DataFrame([
+            {"node": "broker-3", "bin": -1, "request_handlers": 0.9, "network_threads": 0.9},
             {"node": "broker-1", "bin": 3, "request_handlers": 0.25, "network_threads": 0.5},
             {"node": "broker-2", "bin": 4, "request_handlers": 0.75, "network_threads": 0.1},
         ]),

@@ -93,6 +93,22 @@ def test_a_shorter_request_timeout_ms_is_what_saves_the_clients_of_a_silent_lead
     assert found[-1].saves
 
 
+def test_a_machine_without_power_resets_no_connection_until_it_is_up_again(tmp_path):
+    dark = {"at": "2s", "do": "power-loss", "target": "broker-1", "for": "10s"}
+    story = story_of(
+        tmp_path, lasts="22s", faults=[dark], producer={"rate": "200/s"},
+        topic={"partitions": 1, "replicas": [["broker-1", "broker-2", "broker-3"]]},
+    )  # fmt: skip
+    first, second = causes(story)
+    assert first.startswith("a machine without power resets no connection: shop sent record ")
+    assert (
+        "started again at 12.000000 s, refused a retransmission; request.timeout.ms is 30,000"
+        in first
+    )
+    assert "broker-2 had been leader for " in first
+    assert "waited for the session of broker-1 to end" in second
+
+
 def test_a_crashed_leader_resets_its_connections_and_request_timeout_ms_is_not_named(tmp_path):
     crash = {"at": "2s", "do": "crash", "target": "leader of orders-0", "for": "8s"}
     story = story_of(tmp_path, lasts="11s", faults=[crash])
