@@ -110,6 +110,13 @@ def _cluster(brokers: int, zones: int) -> str:
     )
 
 
+_NOTES: Final = {
+    Fails.DISK: "Kafka acknowledges from the page cache; with flush.messages: 1 it waits for fsync.",
+    Fails.CONTROLLER: "An outage of all of them: `target: all controllers`.",
+}
+"""Comments of faults that may seem to do nothing."""
+
+
 def _fault(fails: Fails, brokers: int, zones: int) -> tuple[str, str]:
     """The lines of ``faults``, and the claim."""
     begin = "With acks={acks} and min.insync.replicas={least}, "
@@ -132,4 +139,5 @@ def _fault(fails: Fails, brokers: int, zones: int) -> tuple[str, str]:
     if fails is Fails.NOTHING or (fails is Fails.NETWORK and brokers == 1):
         return "faults: []", begin + "a cluster without faults is measured."
     words, what = faults[fails]
-    return f"faults:\n  - {{at: 20s, {words}}}", begin + what + " is survived."
+    note = f"  # {_NOTES[fails]}\n" if fails in _NOTES else ""
+    return f"faults:\n{note}  - {{at: 20s, {words}}}", begin + what + " is survived."
