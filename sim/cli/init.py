@@ -111,7 +111,7 @@ def _cluster(brokers: int, zones: int) -> str:
 
 
 _NOTES: Final = {
-    Fails.DISK: "Kafka acknowledges from the page cache; with flush.messages: 1 it waits for fsync.",
+    Fails.DISK: "Kafka acknowledges from the page cache; flush.messages: 1 waits for fsync.",
     Fails.CONTROLLER: "An outage of all of them: `target: all controllers`.",
 }
 """Comments of faults that may seem to do nothing."""
