@@ -105,18 +105,18 @@ def sentence(sweep: Sweep) -> str:
     name = sweep.text_of(int(best["configuration"]))
     count = f"{len(clean)} of {len(rows)}" if len(clean) < len(rows) else f"None of {len(rows)}"
     lost = "lost nothing" if len(clean) < len(rows) else "lost anything"
-    service = f"{spell(best, 'unavailable_us')} at the longest in a run, on average"
     promised = int(best["promised"])
     copies = f"{promised} replica" if promised == 1 else f"{promised} replicas"
     which = (
-        f"{len(alike)} were out of service for about the shortest time, and the safest of them is "
-        f"{name}: an acknowledged record is on {copies} at least ({service})."
+        f"The safest of {len(alike)} that were out of service for about the shortest time: {name}. "
+        f"An acknowledged record is on {copies} at least"
         if len(alike) > 1
-        else f"{name} was out of service for the shortest time: {service}."
+        else f"Out of service for the shortest time: {name}"
     )
     return (
         f"{count} configurations {lost} in {fewest:,} runs each (below "
-        f"{percent(min(1.0, 3 / fewest))} of runs, with 95 % confidence). Of these, {which}"
+        f"{percent(min(1.0, 3 / fewest))} of runs, with 95 % confidence). {which}, "
+        f"{spell(best, 'unavailable_us')} without service at the longest in a run, on average."
     )
 
 

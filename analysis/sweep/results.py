@@ -239,13 +239,12 @@ def three(row: dict[Hashable, Any]) -> list[Cell]:
     lost = int(row["worst_lost"])
     normal, fault = (row[f"worst_slow_{name}_us"] for name in ("normal", "fault"))
     both = [value for value in (normal, fault) if value is not None and not pd.isna(value)]
-    words = " in normal times, ".join(short(value) for value in both)
     return [
         Cell("red" if lost else "green", f"{lost:,} records" if lost else "nothing"),
         Cell(level_of(int(row["worst_down_us"])), short(row["worst_down_us"])),
         Cell(
             level_of(int(max(both))) if both else "amber",
-            (f"{words} within a fault" if len(both) > 1 else words) or "nothing acknowledged",
+            ", in a fault ".join(short(value) for value in both) or "nothing acknowledged",
         ),
     ]
 

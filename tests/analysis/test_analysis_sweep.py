@@ -162,8 +162,9 @@ def test_of_choices_that_are_out_of_service_alike_the_safest_is_named(tmp_path):
     ]
     said = sweep_page.sentence(Sweep("x", "c", tmp_path, KEYS, [], rows, S))
     assert (
-        "3 were out of service for about the shortest time, and the safest of them is acks=all, "
-        "linger.ms=0: an acknowledged record is on 2 replicas at least"
+        "The safest of 3 that were out of service for about the shortest time: acks=all, "
+        "linger.ms=0. "
+        "An acknowledged record is on 2 replicas at least, "
     ) in said
 
 
@@ -177,7 +178,7 @@ def test_the_three_numbers_are_those_of_the_worst_run_in_the_colours_of_a_run(tm
     first, second = found.configurations.to_dict("records")
     assert three(first) == [
         ("red", "7 records"), ("red", "31 s"),
-        ("amber", "3 ms in normal times, 1 s within a fault"),
+        ("amber", "3 ms, in a fault 1 s"),
     ]  # fmt: skip
     assert three(second) == [
         ("green", "nothing"),

@@ -62,11 +62,10 @@ def test_options_are_passed_on_and_the_table_is_one_line_for_each_configuration(
     assert (options["master"], options["out"]) == ("local[1]", None)
     lines = done.stdout.splitlines()
     assert lines[0].startswith(
-        "1\t0\t3 records\t1 ms\t1 ms in normal times, 1 ms within a fault\t"
-        "50 % (6.76 % to 93.2 %)\t"
+        "1\t0\t3 records\t1 ms\t1 ms, in a fault 1 ms\t50 % (6.76 % to 93.2 %)\t"
     )
     assert lines[2].startswith(
-        "all\t0\tnothing\t1 ms\t1 ms in normal times, 1 ms within a fault\tnone in 4 (below 75 %)\t"
+        "all\t0\tnothing\t1 ms\t1 ms, in a fault 1 ms\tnone in 4 (below 75 %)\t"
     )
     assert "2 of 4 configurations lost nothing in 4 runs each" in done.stdout
     assert "cannot be  acks=2: no such" in done.stdout
