@@ -12,6 +12,7 @@ from sim.faults.action import Evidence, Instant
 from sim.faults.fault import LATE, NOTHING, ONE_COPY, Fault, Hits, Outage, Span, TargetFault, key
 from sim.faults.resolve import Site
 from sim.faults.surface import Disk, Process, World
+from sim.substrate.distributions import Spread
 from sim.substrate.trouble import Trouble
 from sim.units import NEVER
 
@@ -114,19 +115,26 @@ class _WithoutFactor(_DiskFault):
 
 @dataclass(frozen=True, kw_only=True)
 class SlowDisk(_DiskFault):
-    """A log directory's disk takes `factor` times as long."""
+    """A log directory's disk takes `factor` times as long, or as long as `flush` says to flush."""
 
     kind = "slow-disk"
     proof = "disk operations took longer"
     may_break = LATE
     trouble: ClassVar[Trouble] = "slow"
     verb = "took longer"
-    factor: int = field(metadata=key("factor", "whole", low=2, high=1_000_000))
+    alternatives: ClassVar[tuple[str, ...]] = ("factor", "flush")
+    factor: int | None = field(
+        default=None, metadata=key("factor", "whole", "of every operation", low=2, high=1_000_000)
+    )
+    flush: Spread | None = field(
+        default=None, metadata=key("flush", "spread", "instead of factor: latency of an fsync")
+    )
     directory: int = field(default=0, metadata=_DIRECTORY)
 
     def break_disk(self, disk: Disk) -> None:
         """Slows the disk down."""
-        disk.slow(self.factor, NEVER if self.until_us is None else self.until_us)
+        until = NEVER if self.until_us is None else self.until_us
+        disk.slow(self.factor or 1, until, self.flush)
 
 
 class StalledDisk(_WithoutFactor):

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import log
 
+from sim.faults.after import in_order
 from sim.faults.fault import Fault
 from sim.faults.target import Target
 from sim.rng import Stream, Streams
@@ -35,7 +36,7 @@ def draw(faults: Sequence[Fault], streams: Streams, end_us: Micros) -> tuple[Fau
         The lines in their order, then the failures of components in order of time, which are
         numbered on from the last line. A line with a mean time between failures is not among them.
     """
-    fixed = [_settled(fault, streams) for fault in faults if not fault.mtbf_us]
+    fixed = _lines([fault for fault in faults if not fault.mtbf_us], streams)
     failures = [
         failure
         for fault in faults
@@ -51,6 +52,24 @@ def draw(faults: Sequence[Fault], streams: Streams, end_us: Micros) -> tuple[Fau
 def exponential(stream: Stream, mean_us: Micros) -> Micros:
     """Draws an exponential time with that mean, at least a microsecond."""
     return max(1, round(-mean_us * log(1.0 - stream.unit())))
+
+
+def _lines(faults: Sequence[Fault], streams: Streams) -> list[Fault]:
+    """Draws instants and kinds of lines; one that follows another line keeps its distance."""
+    names = {fault.name: place for place, fault in enumerate(faults) if fault.name}
+    follows = {
+        place: names[fault.after.name] if fault.after else None
+        for place, fault in enumerate(faults)
+    }
+    settled: dict[int, Fault] = {}
+    for place in in_order(follows):
+        fault, other = faults[place], follows[place]
+        if fault.after is not None and other is not None:
+            base = settled[other]
+            low, high = fault.after.window_us(base.for_us)
+            fault = replace(fault, at_us=base.at_us + low, spread_us=high - low, after=None)
+        settled[place] = _settled(fault, streams)
+    return [settled[place] for place in range(len(faults))]
 
 
 def _settled(fault: Fault, streams: Streams) -> Fault:

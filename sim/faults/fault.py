@@ -17,14 +17,15 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar, Final, Literal, Self, TypeAlias, cast
 
 from sim.faults.action import Action
+from sim.faults.after import After
 from sim.faults.resolve import Site
 from sim.faults.target import Target
 from sim.units import Micros
 
 Form: TypeAlias = Literal[
-    "targets", "target", "side", "messages", "duration", "bandwidth", "whole", "ratio", "flag",
-    "word", "directory", "other directory", "partition", "replica", "topic", "config", "broker",
-    "brokers", "more partitions", "offset", "quota", "faults",
+    "targets", "target", "side", "messages", "duration", "spread", "bandwidth", "whole", "ratio",
+    "flag", "word", "directory", "other directory", "partition", "replica", "topic", "config",
+    "broker", "brokers", "more partitions", "offset", "quota", "faults",
 ]  # fmt: skip
 """Notation of a key's value: its type, its resolution, and its text."""
 
@@ -83,6 +84,11 @@ class Fault(ABC):
     spread_us: Micros = 0
     """Width of the window from which its instant is drawn, uniform in ``[at_us, at_us +
     spread_us]``."""
+    name: str = ""
+    """Name by which other faults refer to it; empty: none."""
+    after: After | None = None
+    """Distance from another fault whose instant is left to the seed; ``at_us`` and ``spread_us``
+    then say where it can lie."""
     mtbf_us: Micros = 0
     """Mean time to the next failure of each component, exponential; 0: it happens once. Then
     ``for_us`` is the mean time to repair, exponential too."""
@@ -102,6 +108,9 @@ class Fault(ABC):
     hits: ClassVar[Hits] = "process"
     absent_with: ClassVar[tuple[str, ...]] = ()
     """``isr``, ``raft`` or ``zookeeper``, if it is not modelled with that replication or quorum."""
+
+    alternatives: ClassVar[tuple[str, ...]] = ()
+    """Keys of which exactly one is given."""
 
     outage: ClassVar[Outage] = ""
     takes_copies: ClassVar[bool] = False

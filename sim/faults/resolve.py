@@ -75,7 +75,7 @@ def nodes_of(target: Target, world: World, draw: Draw) -> tuple[str, ...]:
     its clients. A random broker is drawn among those that run.
     """
     match target.kind:
-        case "node" | "all brokers" | "each":
+        case "node" | "all brokers" | "all controllers" | "each":
             return target.names
         case "rack":
             return _in_rack(target.text.removeprefix("rack "), world)

@@ -10,6 +10,7 @@ from typing import Protocol
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.messages.base import Request
 from sim.protocol.metadata.records import Voter
+from sim.substrate.distributions import Spread
 from sim.substrate.links import LinkRule
 from sim.substrate.trouble import Trouble
 from sim.units import NEVER, Bytes, Micros
@@ -90,8 +91,8 @@ class Disk(Protocol):
     def affected(self, trouble: Trouble) -> int:
         """Number of operations that a kind of fault has affected so far."""
 
-    def slow(self, factor: int, until: Micros = NEVER) -> None:
-        """Takes so many times as long until an instant of the kernel's clock."""
+    def slow(self, factor: int, until: Micros = NEVER, flush: Spread | None = None) -> None:
+        """Takes so many times as long, or flushes as slowly, until an instant of the kernel's."""
 
     def stall(self) -> None:
         """Completes no operation."""

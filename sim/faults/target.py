@@ -7,7 +7,7 @@ from sim.ids import TopicPartition
 
 TargetKind: TypeAlias = Literal[
     "node", "rack", "leader", "follower", "controller leader", "zookeeper leader",
-    "random broker", "random rack", "all brokers", "each",
+    "random broker", "random rack", "all brokers", "all controllers", "each",
 ]  # fmt: skip
 """Resolution of a target."""
 
@@ -29,7 +29,7 @@ class Target:
     @property
     def is_role(self) -> bool:
         """True if it can only be resolved in the running cluster."""
-        return self.kind not in {"node", "rack", "all brokers", "each"}
+        return self.kind not in {"node", "rack", "all brokers", "all controllers", "each"}
 
 
 TARGET_FORMS: Final[tuple[str, ...]] = (
@@ -45,6 +45,7 @@ TARGET_FORMS: Final[tuple[str, ...]] = (
     "random broker",
     "random rack",
     "all brokers",
+    "all controllers",
     "each broker (with mtbf)",
     "a client's name",
 )

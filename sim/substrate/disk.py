@@ -64,6 +64,7 @@ class Disk:
         self._unit = unit
         self._flush = Delays(spec.flush, unit)
         self._factor = 1
+        self._slow_flush: Delays | None = None
         self._slow_until: Micros = NEVER
         self._stalled = False
         self._head = -1
@@ -81,7 +82,10 @@ class Disk:
         assert not self._stalled, "a stalled disk queues nothing"
         if self.store.lies and size:
             self._note("lying")
-        return self._occupy("flush", size, self._flush.draw(), file)
+        unit = self._unit()
+        usual, slow = self._flush.at(unit), self._slow_flush
+        longer = 0 if slow is None else slow.at(unit) - usual
+        return self._occupy("flush", size, usual, file, longer=longer)
 
     def read(self, read: ColdRead, file: str, not_before: Micros = LONG_AGO) -> Micros:
         """Queues a read that misses the page cache; returns the instant at which it is done.
@@ -126,13 +130,16 @@ class Disk:
 
     # -- faults -----------------------------------------------------------------------------------
 
-    def slow(self, factor: int, until: Micros = NEVER) -> None:
+    def slow(self, factor: int, until: Micros = NEVER, flush: Spread | None = None) -> None:
         """Makes every operation take ``factor`` times as long, until an instant.
+
+        With ``flush`` fsyncs have that latency instead of the disk's, whatever it is.
 
         An operation under way at that instant does the rest at the usual speed. Where the instant
         is not known beforehand, it keeps its pace, as does one under way when slowness begins.
         """
         self._factor = factor
+        self._slow_flush = None if flush is None else Delays(flush, self._unit)
         self._slow_until = until
 
     def stall(self) -> None:
@@ -164,6 +171,7 @@ class Disk:
         The process that had it open still gets EIO: the new one is mounted at a start.
         """
         self._factor = 1
+        self._slow_flush = None
         if self.store.failed and not self.store.awaits_mount:
             self.store.wipe()
             self._marks.clear()
@@ -211,6 +219,7 @@ class Disk:
         service: Micros,
         file: str,
         not_before: Micros = LONG_AGO,
+        longer: Micros = 0,
     ) -> Micros:
         if operation == "read":
             self.read_bytes += size
@@ -223,11 +232,20 @@ class Disk:
             self._note("slow")
             done = min(service, (self._slow_until - start) // self._factor)
             service += done * (self._factor - 1)
+        elif longer and start < self._slow_until:
+            service = self._lengthened(service, longer, self._slow_until - start)
         self.busy_until = start + service
         self.busy_us += service
         if self.on_io is not None:
             self.on_io(operation, size, start, file)
         return self.busy_until
+
+    def _lengthened(self, usual: Micros, longer: Micros, left: Micros) -> Micros:
+        """Service time of an fsync whose latency is another one for the time that is left."""
+        if longer > 0:
+            self._note("slow")
+        slow = usual + longer
+        return slow if slow <= left else left + usual - usual * left // slow
 
     def _refused(self) -> None:
         """Counts a rejected write: for a fault, or because the capacity is used up."""

@@ -59,3 +59,7 @@ class Delays:
     def draw(self) -> Micros:
         """The next delay in microseconds."""
         return self._table[int(self._unit() * _CELLS)]
+
+    def at(self, unit: float) -> Micros:
+        """The delay at a place of the distribution, in [0, 1)."""
+        return self._table[int(unit * _CELLS)]

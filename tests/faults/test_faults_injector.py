@@ -70,7 +70,7 @@ class FakeDisk:
     def affected(self, trouble):
         return self.troubles.get(trouble, 0)
 
-    def slow(self, factor, until=NEVER):
+    def slow(self, factor, until=NEVER, flush=None):
         self.state.append(f"slow {factor}" + (f" until {until}" if until < NEVER else ""))
 
     def stall(self):

@@ -71,6 +71,39 @@ def test_what_ends_while_it_is_slow_takes_all_of_the_factor(disk):
     assert disk.read(ColdRead(MB, 1, 5, 6), "a") - now == 280_000
 
 
+def test_an_fsync_takes_the_latency_that_a_fault_names_and_reads_take_their_own(disk):
+    now = disk.kernel.now()
+    disk.slow(1, flush=Spread(50_000, 50_000))
+    assert disk.fsync(0, "a") - now == 50_000
+    assert disk.read(ColdRead(MB, 1, 5, 6), "a") - now == 50_000 + 28_000
+    assert disk.affected("slow") == 1, "the fsync alone"
+    disk.heal()
+    assert disk.fsync(0, "a") - now == 78_000 + 3_000
+
+
+def test_a_latency_that_a_fault_names_has_its_median_and_its_99th_percentile(tmp_path):
+    kernel = Kernel()
+    draws = iter([0.5, 0.99])
+    disk = Disk(kernel, FileStore(tmp_path / "log-0"), DiskSpec(), draws.__next__)
+    disk.slow(1, flush=Spread(50_000, 200_000))
+    median = disk.fsync(0, "a")
+    assert abs(median - 50_000) < 500
+    assert abs(disk.fsync(0, "a") - median - 200_000) < 2_000
+
+
+def test_an_fsync_under_way_when_the_named_latency_ends_does_the_rest_as_usual(disk):
+    now = disk.kernel.now()
+    disk.slow(1, until=now + 25_000, flush=Spread(50_000, 50_000))
+    assert disk.fsync(0, "a") - now == 25_000 + 1_500, "half of it was done"
+    assert disk.fsync(0, "a") - now == 26_500 + 3_000, "begins after it"
+
+
+def test_a_named_latency_that_is_none_too_slow_is_no_effect(disk):
+    disk.slow(1, flush=Spread(1_000, 1_000))
+    assert disk.fsync(0, "a") - disk.kernel.now() == 1_000
+    assert disk.affected("slow") == 0
+
+
 def test_what_a_fault_does_is_counted_by_itself(disk):
     """A lying flush is not at work because the same disk is slow, nor because it is full."""
     disk.lie()

@@ -7,16 +7,18 @@ from sim.faults.fault import Fault, Form
 from sim.ids import server_name
 from sim.protocol.messages.admin import QuotaAlteration
 from sim.scenario.model.quotas import DEFAULT_ENTITY
+from sim.scenario.text.instants import show_instant
 from sim.scenario.text.plain import Plain
-from sim.scenario.text.quantities import show_bandwidth, show_duration, show_moment
+from sim.scenario.text.quantities import show_bandwidth, show_duration
 
 
 def entry(fault: Fault) -> Plain:
     """An entry of ``faults:``."""
+    name: dict[str, Plain] = {"name": fault.name} if fault.name else {}
     if not fault.mtbf_us:
-        at = show_moment(fault.at_us, fault.at_us + fault.spread_us)
-        return {"at": at, **_what(fault), **_lasting(fault)}
-    when: dict[str, Plain] = {"mtbf": show_duration(fault.mtbf_us)}
+        at = show_instant(fault.after or (fault.at_us, fault.at_us + fault.spread_us))
+        return {**name, "at": at, **_what(fault), **_lasting(fault)}
+    when: dict[str, Plain] = {**name, "mtbf": show_duration(fault.mtbf_us)}
     if fault.for_us is not None:
         when["mttr"] = show_duration(fault.for_us)
     return {**when, **_what(fault)}
@@ -54,6 +56,10 @@ _SHOWN: Final[dict[Form, Callable[[Any], Plain]]] = {
     "side": _texts,
     "messages": list,
     "duration": show_duration,
+    "spread": lambda spread: {
+        "p50": show_duration(spread.p50_us),
+        "p99": show_duration(spread.p99_us),
+    },
     "bandwidth": show_bandwidth,
     "partition": str,
     "replica": str,

@@ -5,14 +5,18 @@ first. Faults of different kinds may overlap.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from sim.faults.after import After
 from sim.faults.fault import Fault
 from sim.faults.links import OnLinks
 from sim.faults.operations import CreateTopic, DeleteTopic
+from sim.faults.target import TargetKind
 from sim.scenario.faults import chance
 from sim.scenario.faults.entries import fault_of
+from sim.scenario.faults.instants import Instants, Window
 from sim.scenario.faults.targets import Targets
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.run import RunModel
@@ -22,6 +26,11 @@ from sim.scenario.schema import faults as schema
 from sim.scenario.text.problems import Problem, gather, nearest, one_of
 from sim.scenario.text.quantities import show_duration
 from sim.units import SECOND, Micros
+
+_NO_ONE_BROKER: Final[frozenset[TargetKind]] = frozenset(
+    {"rack", "random rack", "all brokers", "all controllers", "controller leader"}
+)
+"""Targets that are several processes, or no broker."""
 
 _Taken: TypeAlias = tuple[Micros, Micros | None, Fault]
 """Instants at which a fault begins and ends at the latest if it does, and the fault."""
@@ -38,12 +47,13 @@ def build(
     """
     faults: list[Fault] = []
     known: dict[str, list[_Taken]] = {}
+    instants = Instants(models)
 
-    def add(place: int, repeated: schema.FaultModel) -> None:
+    def add(place: int, model: schema.FaultModel) -> None:
         try:
-            for model in _each(repeated, run):
+            for window, after in _each(model, *instants.of(place), run):
                 fault = fault_of(len(faults), model, targets, cluster)
-                fault = chance.timed(fault, model)
+                fault = chance.timed(fault, model, window, after)
                 _check_times(fault, run)
                 _check_each_meaning(fault, targets, cluster)
                 check_failures(fault, run.for_us)
@@ -57,30 +67,32 @@ def build(
         except Problem as problem:
             raise problem.below(place) from None
 
-    gather(partial(add, place, repeated) for place, repeated in enumerate(models))
+    gather(partial(add, place, models[place]) for place in instants.places)
     check_deletions(faults)
     return tuple(faults)
 
 
-def _each(model: schema.FaultModel, run: RunModel) -> Iterator[schema.FaultModel]:
-    """A fault that is repeated, as often as it is; without ``times``, as often as the run takes."""
+def _each(
+    model: schema.FaultModel, window: Window | None, after: After | None, run: RunModel
+) -> Iterator[tuple[Window | None, After | None]]:
+    """Instants of a fault that is repeated; without ``times``, as often as the run takes."""
     if not isinstance(model, schema.LastingModel) or model.every is None:
         if isinstance(model, schema.LastingModel) and model.times is not None:
             raise Problem(("times",), f"{model.times}, but no every", "every: DURATION beside it")
-        yield model
+        yield window, after
         return
     if model.every <= 0:
         raise Problem(("every",), "0us is no interval", "more than zero", "leave it out")
-    if model.at is None:
+    if window is None:
         raise Problem(("every",), "every without at", "at beside it", "or mtbf alone")
-    low, high = model.at
+    low, high = window
     left = run.for_us - high - (model.for_ or 0)
     times = model.times or max(1, left // model.every + 1)
     if times > FAULTS_MAX:
         raise Problem(("every",), f"{times} faults", f"at most {FAULTS_MAX}", "give times")
     for number in range(times):
-        at = low + number * model.every, high + number * model.every
-        yield model.model_copy(update={"at": at, "every": None, "times": None})
+        later = number * model.every
+        yield (low + later, high + later), after and after.later(later)
 
 
 def _check_times(fault: Fault, run: RunModel) -> None:
@@ -153,7 +165,7 @@ def _check_no_client(fault: Fault, targets: Targets, allowed: str) -> None:
 
 def _check_one_broker(fault: Fault) -> None:
     if any(
-        target.kind in {"rack", "random rack", "all brokers", "controller leader"}
+        target.kind in _NO_ONE_BROKER
         or (target.kind == "each" and target.text != "each broker")
         or any(name.startswith("controller-") for name in target.names)
         for target in fault.targets
@@ -241,7 +253,27 @@ def _sides(fault: Fault) -> list[list[str]]:
 def _at_once(fault: Fault, other: Fault) -> bool:
     if fault.is_instant():
         return fault.at_us == other.at_us
+    fault, other = _aligned(fault, other)
     return _begins_before_end(fault, other) and _begins_before_end(other, fault)
+
+
+def _aligned(fault: Fault, other: Fault) -> tuple[Fault, Fault]:
+    """Both seen from the fault that one of them follows, or both do, if the seed draws that one."""
+    if fault.after is not None and fault.after.name == other.name:
+        return _seen_from(other.for_us, fault), replace(other, at_us=0, spread_us=0)
+    if other.after is not None and other.after.name == fault.name:
+        return replace(fault, at_us=0, spread_us=0), _seen_from(fault.for_us, other)
+    if fault.after is not None and other.after is not None:
+        same = (fault.after.name, fault.after.from_end) == (other.after.name, other.after.from_end)
+        return (_seen_from(0, fault), _seen_from(0, other)) if same else (fault, other)
+    return fault, other
+
+
+def _seen_from(lasts: Micros | None, follower: Fault) -> Fault:
+    """The fault in the time of the one that it follows, which begins at 0."""
+    assert follower.after is not None
+    low, high = follower.after.window_us(lasts)
+    return replace(follower, at_us=low, spread_us=high - low)
 
 
 def _begins_before_end(fault: Fault, other: Fault) -> bool:

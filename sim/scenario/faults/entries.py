@@ -19,12 +19,14 @@ from sim.protocol.zk_mode.znodes import CONTROL_REQUESTS
 from sim.scenario.faults import chance
 from sim.scenario.faults.targets import Targets
 from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.machines import LatencyModel
 from sim.scenario.rules import cross as cross_rules
 from sim.scenario.rules.quotas import check_replication, quota_of
 from sim.scenario.rules.topic_configs import topic_configs, topic_settings
 from sim.scenario.schema import faults as schema
 from sim.scenario.settings import registry as settings
 from sim.scenario.text.problems import Problem, nearest, one_of
+from sim.substrate.distributions import Spread
 
 
 @cache
@@ -55,6 +57,7 @@ def fault_of(index: int, model: schema.FaultModel, targets: Targets, cluster: Cl
     Raises:
         Problem: If it names what is not there.
     """
+    _check_alternatives(model)
     entry = _Entry(model, targets, cluster)
     for name, key in model.kind.keys().items():
         value = model if key.form == "quota" else getattr(model, name)
@@ -62,7 +65,18 @@ def fault_of(index: int, model: schema.FaultModel, targets: Targets, cluster: Cl
             resolve = _RESOLVERS.get(key.form)
             entry.values[name] = value if resolve is None else resolve(entry, key, value)
     lasts = getattr(model, "for_", None)
-    return model.kind(index=index, at_us=0, for_us=lasts, **entry.values)
+    return model.kind(index=index, at_us=0, for_us=lasts, name=model.name or "", **entry.values)
+
+
+def _check_alternatives(model: schema.FaultModel) -> None:
+    """Check that one of the keys is given that exclude each other."""
+    keys = model.kind.alternatives
+    given = [key for key in keys if getattr(model, key) is not None]
+    if len(given) > 1:
+        found = " beside ".join(reversed(given))
+        raise Problem((given[-1],), found, "one of the two", f"remove {given[0]}")
+    if keys and not given:
+        raise Problem((keys[0],), "the key is missing", "", f"add {' or '.join(keys)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +108,16 @@ class _Entry:
             found = "0us changes nothing"
             raise Problem((key.name,), found, "more than zero", "leave the fault out")
         return given
+
+    def spread(self, key: Key, model: LatencyModel) -> Spread:
+        """A latency that is more than none."""
+        p99_us = model.p50_us if model.p99_us is None else model.p99_us
+        if not 0 < model.p50_us <= p99_us:
+            found, allowed = (
+                ("p50 above p99", "p50 at most p99") if model.p50_us else ("0us", "more than zero")
+            )
+            raise Problem((key.name, "p50"), found, allowed)
+        return Spread(model.p50_us, p99_us)
 
     def message_types(self, key: Key, names: tuple[str, ...]) -> tuple[str, ...]:
         """Names of Kafka's protocol."""
@@ -234,6 +258,7 @@ _RESOLVERS: Final[dict[Form, Callable[[_Entry, Key, Any], object]]] = {
     "side": _Entry.many_targets,
     "messages": _Entry.message_types,
     "duration": _Entry.duration,
+    "spread": _Entry.spread,
     "directory": _Entry.directory,
     "other directory": _Entry.other_directory,
     "partition": _Entry.partition,

@@ -19,6 +19,7 @@ from sim.scenario.text.problems import Problem, nearest, one_of
 
 _ROLE_OF: Final = re.compile(r"(leader|follower) of (\S+)")
 _COORDINATOR_OF: Final = re.compile(r"(group|transaction) coordinator of (\S+)")
+_ALL: Final = "all controllers"
 _PARTITION: Final = re.compile(r"(.+)-(\d{1,6})")
 
 
@@ -53,6 +54,8 @@ class Targets:
             if isinstance(load, ProducerSpec)
             for name in load.client_names
         ]
+        if self._controllers:
+            self._fixed[_ALL] = Target(_ALL, _ALL, names=self._controllers)
         if self._zookeepers:
             self._fixed["zookeeper leader"] = Target("zookeeper leader", "zookeeper leader")
         self._groups = tuple(
@@ -167,6 +170,9 @@ class Targets:
         return Target("rack", words, names=names)
 
     def _unknown(self, words: str) -> Problem:
+        if words == _ALL:
+            found = f"{words!r} with cluster.zookeeper, where a broker is the controller"
+            return Problem((), found, "controller leader, zookeeper leader, all brokers")
         for prefix, known in (
             ("broker-", self._brokers),
             ("controller-", self._controllers),

@@ -32,6 +32,13 @@ class QuantilesModel(Strict, frozen=True):
         return self
 
 
+class LatencyModel(Strict, frozen=True):
+    """A latency by its median, and its 99th percentile if that is another one."""
+
+    p50_us: Duration = Field(alias="p50")
+    p99_us: Duration | None = Field(None, alias="p99", description="default: as p50")
+
+
 def quantiles(p50_us: Micros, p99_us: Micros) -> QuantilesModel:
     """A delay of numbers: those of a file are texts."""
     return QuantilesModel.model_construct(p50_us=p50_us, p99_us=p99_us)

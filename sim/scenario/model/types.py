@@ -29,6 +29,13 @@ from sim.scenario.settings.registry import SETTINGS
 from sim.scenario.settings.resolved import Config
 from sim.scenario.settings.types import Scope, Setting
 from sim.scenario.text import quantities as q
+from sim.scenario.text.instants import (
+    FAULT_NAME_PATTERN,
+    INSTANT_HINT,
+    Instant,
+    parse_instant,
+    show_instant,
+)
 from sim.scenario.text.plain import Plain
 from sim.units import Bytes, Micros
 
@@ -70,15 +77,17 @@ _TIME = _units(q.DURATION_UNITS)
 Duration: TypeAlias = Annotated[
     Micros, _Quantity(q.parse_duration, q.show_duration, _TIME, q.DURATION_HINT)
 ]
-Moment: TypeAlias = Annotated[
-    tuple[Micros, Micros],
+_MOMENT = rf"{_TIME}(\s*\.\.\s*{_TIME})?"
+When: TypeAlias = Annotated[
+    Instant,
     _Quantity(
-        q.parse_moment,
-        lambda moment: q.show_moment(*moment),
-        rf"{_TIME}(\s*\.\.\s*{_TIME})?",
-        q.MOMENT_HINT,
+        parse_instant,
+        show_instant,
+        rf"({_MOMENT}|(end\s+of\s+)?{FAULT_NAME_PATTERN}(\s+[+-]\s+{_MOMENT})?)",
+        INSTANT_HINT,
     ),
 ]
+"""Instant of a fault."""
 Size: TypeAlias = Annotated[
     Bytes, _Quantity(q.parse_size, q.show_size, _units(q.SIZE_UNITS), q.SIZE_HINT)
 ]

@@ -11,15 +11,19 @@ from pydantic_core import CoreSchema
 
 from sim.faults.fault import Fault, Form, Key, Span
 from sim.faults.registry import KINDS
+from sim.scenario.model.machines import LatencyModel
 from sim.scenario.model.quotas import QuotaModel
-from sim.scenario.model.types import Bandwidth, ConfigSchema, Duration, Moment, Strict, Words
+from sim.scenario.model.types import Bandwidth, ConfigSchema, Duration, Strict, When, Words
 
 
 class FaultModel(Strict, frozen=True):
     """An entry; the keys that are only its kind's have the names of the kind's fields."""
 
-    at: Moment | None = Field(
-        None, description="an instant; a window, as in 20s..40s, from which the seed draws it"
+    name: str | None = Field(None, description="by which the instants of other faults refer to it")
+    at: When | None = Field(
+        None,
+        description="an instant; a window, as in 20s..40s, from which the seed draws it; or "
+        "relative to a fault with a name, as in crash + 5s or end of crash + 5s",
     )
     do: str
 
@@ -74,6 +78,7 @@ _TYPES: Final[dict[Form, Any]] = {
     "side": Words,
     "messages": Words,
     "duration": Duration,
+    "spread": LatencyModel,
     "bandwidth": Bandwidth,
     "ratio": Annotated[float, Field(gt=0, lt=1, strict=False)],
     "flag": bool,

@@ -353,6 +353,42 @@ def test_a_slow_disk_slows_whoever_waits_for_its_flush(tmp_path):
     assert slowest(ran, 5 * S, 6 * S) < slowest(ran, 2 * S, 4 * S)
 
 
+def test_a_slow_disk_may_say_how_long_an_fsync_takes(tmp_path):
+    named = do("slow-disk", target=LEADER, flush={"p50": "50ms"}, **{"for": "2s"})
+    ran = go(tmp_path, faults=[named], topic=FLUSHED | ONE, lasts="6s")
+    assert ran.faults[0]["took_effect"]
+    assert slowest(ran, 5 * S, 6 * S) < 50_000 <= slowest(ran, 2 * S, 4 * S)
+
+
+def test_a_slow_disk_that_flushes_no_slower_than_before_never_took_effect(tmp_path):
+    named = do("slow-disk", target=LEADER, flush={"p50": "1us"}, **{"for": "2s"})
+    ran = go(tmp_path, faults=[named], topic=FLUSHED | ONE, lasts="6s")
+    assert not ran.faults[0]["took_effect"]
+
+
+@pytest.mark.parametrize("roles", [{}, {"combined": 3}])
+def test_all_controllers_are_hit_at_once(roles, tmp_path):
+    pause = do("pause", target="all controllers", **{"for": "1s"})
+    ran = go(tmp_path, faults=[pause], cluster=roles, lasts="5s")
+    kind = "broker" if roles else "controller"
+    numbers = (1, 2, 3)
+    assert ran.faults[0]["resolved"] == ", ".join(f"{kind}-{number}" for number in numbers)
+    assert ran.faults[0]["effect"] == f"froze {ran.faults[0]['resolved']}"
+
+
+def test_a_fault_may_follow_another_one_wherever_the_seed_has_it(tmp_path):
+    first = do("crash", "2s..4s", name="crash", target="broker-1", **{"for": "1s"})
+    then = do("pause", "end of crash + 500ms", target="broker-2", **{"for": "500ms"})
+    begun = []
+    for seed in (1, 2):
+        ran = go(tmp_path, faults=[then, first], lasts="8s", seed=seed)
+        (pause,) = ran.rows("faults", kind="pause", phase="began")
+        (crash,) = ran.rows("faults", kind="crash", phase="began")
+        assert pause["t_us"] - crash["t_us"] == 1_500_000
+        begun.append(crash["t_us"])
+    assert begun[0] != begun[1]
+
+
 @pytest.mark.parametrize("kind", ["failed-disk", "full-disk"])
 def test_a_disk_that_refuses_halts_its_broker(kind, tmp_path):
     """The only log directory is gone: the process ends, others lead, and it is filled up again."""
