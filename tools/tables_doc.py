@@ -1,8 +1,8 @@
 """Writes the parts of the documents that are lists of what the code knows.
 
-Trace tables, faults, expectations, behaviours and settings each stand in one place in the code, the
-claims of the failure catalogue in its files; the documents show them between markers. Run ``make
-docs`` after a change of any of them; a test fails until then.
+Trace tables, hardware, faults, expectations, behaviours and settings each stand in one place in the
+code, the claims of the failure catalogue in its files; the documents show them between markers. Run
+``make docs`` after a change of any of them; a test fails until then.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,6 +13,7 @@ from sim.faults.registry import KINDS
 from sim.scenario.behaviours.registry import BEHAVIOURS
 from sim.scenario.expect.bounds import VOCABULARY
 from sim.scenario.loader import load
+from sim.scenario.model.presets import PRESETS
 from sim.scenario.schema.faults import keys_of
 from sim.scenario.settings.overlay import other_defaults
 from sim.scenario.settings.registry import SETTINGS
@@ -86,6 +87,15 @@ def expectations() -> str:
     """Every name that may stand under ``expect``."""
     rows = ((f"`{name}`", unit, meaning) for name, (unit, meaning) in VOCABULARY.items())
     return _grid(("name", "counts", "meaning"), rows)
+
+
+def hardware() -> str:
+    """Every preset of hardware, its figures, and where they are from."""
+    rows = (
+        (each.part, f"`{each.name}`", each.meaning, each.text, each.source, each.derived)
+        for each in PRESETS
+    )
+    return _grid(("part", "preset", "is", "sets", "published", "derived"), rows)
 
 
 def behaviours() -> str:
@@ -175,6 +185,7 @@ _KINDS = ("historic", "fixed", "control", "one-rack", "inside-limit", "one-at-a-
 
 PARTS = (
     Part("results.md", "trace tables", trace_tables),
+    Part("scenario.md", "hardware", hardware),
     Part("scenario.md", "faults", faults),
     Part("scenario.md", "expectations", expectations),
     Part("scenario.md", "behaviours", behaviours),

@@ -39,6 +39,7 @@ class ListSubject(StrEnum):
     SETTINGS = "settings"
     CHECKS = "checks"
     BEHAVIOURS = "behaviours"
+    HARDWARE = "hardware"
     SCENARIOS = "scenarios"
 
 
@@ -354,7 +355,7 @@ def schema() -> None:
 
 @app.command(name="list")
 def list_(subject: ListSubject, *, json: AsJson = False) -> None:
-    """List what is known: faults, Kafka settings, checks, historic behaviours, scenarios."""
+    """List what is known: faults, Kafka settings, checks, behaviours, hardware, scenarios."""
     from sim.cli.lists import list_command
 
     list_command(subject.value, as_json=json)

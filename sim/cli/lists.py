@@ -105,6 +105,23 @@ def behaviours() -> list[Row]:
     ]
 
 
+def hardware() -> list[Row]:
+    """Presets of ``cluster.hardware``, their figures, and where those are from."""
+    from sim.scenario.model.presets import PRESETS
+
+    return [
+        {
+            "part": preset.part,
+            "preset": preset.name,
+            "meaning": preset.meaning,
+            "figures": preset.text,
+            "published": preset.source,
+            "derived": preset.derived,
+        }
+        for preset in PRESETS
+    ]
+
+
 def scenarios() -> list[Row]:
     """Scenarios below ``scenarios`` of this directory, and those that come with the program.
 
@@ -128,6 +145,7 @@ LISTS: Final[Mapping[str, Callable[[], list[Row]]]] = {
     "settings": settings,
     "checks": checks,
     "behaviours": behaviours,
+    "hardware": hardware,
     "scenarios": scenarios,
 }
 """Every list by its name."""

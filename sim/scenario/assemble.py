@@ -26,6 +26,7 @@ from sim.scenario.model.types import filled
 from sim.scenario.off_default import off_default
 from sim.scenario.rules import (
     connectors,
+    hardware,
     heaps,
     internal_topics,
     limits,
@@ -170,6 +171,7 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
     Raises:
         Problem: With a path below ``cluster``.
     """
+    model = hardware.with_presets(model)
     brokers = _brokers(model)
     racks = tuple(model.rack_counts or ())
     kafka = model.kafka
@@ -208,10 +210,12 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
         controllers=controllers,
         zookeepers=zookeepers,
         placed=(),
+        hardware=None,
     )
+    computers = hardware.of_servers(model.hardware, cluster)
     given = {str(topic): placed for topic, placed in model.internal_replicas.items()}
     placed = _below(("internal.replicas",), lambda: internal_topics.assignments(given, cluster))
-    return cluster.model_copy(update={"placed": placed})
+    return cluster.model_copy(update={"placed": placed, "hardware": computers})
 
 
 def _brokers(model: ClusterModel) -> tuple[ServerSpec, ...]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sim.scenario.behaviours.registry import DEFAULTS
 from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.hardware import HardwareModel
 from sim.scenario.model.machines import CpuModel, DiskModel, HeapModel, NetworkModel
 from sim.scenario.model.types import Strict
 from sim.scenario.rules import machines
@@ -46,11 +47,24 @@ def _of_machines(cluster: ClusterSpec) -> Iterator[OffDefault]:
     yield from _figures("cluster.network", cluster.network, network)
     yield from _figures("cluster.disk", cluster.disk, DiskModel.model_construct())
     yield from _figures("cluster.cpu", cluster.cpu, CpuModel.model_construct())
+    if cluster.hardware is not None:
+        yield from _of_servers(cluster.hardware, cluster)
     if cluster.heap is not None:
         size = cluster.heap.size_bytes
         yield OffDefault("cluster.heap.size", show_size(size), "no end")
         heap = HeapModel.model_construct(size_bytes=size)
         yield from _figures("cluster.heap", cluster.heap, heap)
+
+
+def _of_servers(hardware: HardwareModel, cluster: ClusterSpec) -> Iterator[OffDefault]:
+    """Cores, and servers whose computers are other ones than the cluster's."""
+    usual = {"disk": cluster.disk.plain(), "network": cluster.network.plain()}
+    cores = "no limit" if hardware.cores is None else str(hardware.cores)
+    if hardware.cores is not None:
+        yield OffDefault("cluster.hardware.cores", cores, "no limit")
+    for name, computer in hardware.servers.items():
+        path = f"cluster.hardware.servers.{name}"
+        yield from _texts(path, computer.plain(), {**usual, "cores": cores})
 
 
 def _of_topics_and_clients(scenario: Scenario) -> Iterator[OffDefault]:

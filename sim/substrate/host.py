@@ -5,6 +5,7 @@ from heapq import heapreplace
 from typing import Protocol
 
 from sim.log.store.page_cache import DEFAULT_MEMORY, PageCache
+from sim.substrate.cores import Cores
 from sim.substrate.disk import Disk
 from sim.substrate.links import CLIENTS
 from sim.substrate.network import Network
@@ -18,10 +19,13 @@ class Servers:
     Source: section 5.1 of Kafka's request path, ``num.network.threads`` and ``num.io.threads``.
     """
 
-    __slots__ = ("_free", "_wakeups", "busy_us", "factor", "slowed")
+    __slots__ = ("_cores", "_free", "_wakeups", "busy_us", "factor", "slowed")
 
-    def __init__(self, count: int, wakeups: Wakeups | None = None) -> None:
+    def __init__(
+        self, count: int, wakeups: Wakeups | None = None, cores: Cores | None = None
+    ) -> None:
         self._wakeups = wakeups
+        self._cores = cores
         self._free = [-(1 << 60)] * count
         self.busy_us = 0
         """Service given so far, over all servers."""
@@ -35,10 +39,11 @@ class Servers:
         """Number of servers."""
         return len(self._free)
 
-    def take(self, at: Micros, service_us: Micros) -> Micros:
+    def take(self, at: Micros, service_us: Micros, idle_us: Micros = 0) -> Micros:
         """Queues for the first free server from the instant on; returns when the service ends.
 
-        An idle server has a wake-up delay; a busy one does not.
+        An idle server has a wake-up delay; a busy one does not. The first ``idle_us`` of the
+        service, a wait for a disk, need no core.
         """
         start = self._free[0]
         if start < at:
@@ -48,6 +53,9 @@ class Servers:
         if self.factor != 1:
             self.slowed += 1
             service_us *= self.factor
+            idle_us *= self.factor
+        if self._cores is not None:
+            start = self._cores.take(start + idle_us, service_us - idle_us) - idle_us
         heapreplace(self._free, start + service_us)
         self.busy_us += service_us
         return start + service_us
@@ -109,6 +117,10 @@ class HostSpec:
     request_handlers: int = 8
     page_cache: Bytes = DEFAULT_MEMORY
     """Memory for file pages."""
+    cores: int = 0
+    """Cores that those threads share; 0: each has one."""
+    bandwidth_bits: int = 0
+    """Of its interface, in bits per second; 0: that of the network."""
 
 
 class Host:
@@ -129,8 +141,8 @@ class Host:
         """Wake-up delays of its threads; ``None``: no time."""
         self.rack = rack
         self.network = network
-        self.network_threads = Servers(spec.network_threads, wakeups)
-        self.request_handlers = Servers(spec.request_handlers, wakeups)
+        self._spec = spec
+        self._add_threads()
         self.clock_offset_us: Micros = 0
         """Offset of its clock from the true time."""
         self.disks: list[Disk] = []
@@ -146,8 +158,14 @@ class Host:
         """Page cache; it outlives processes, not a power loss."""
         self.nodes: list[HostedProcess] = []
         self.powered = True
-        self._spec = spec
-        network.add_host(name, f"rack {rack}" if in_racks else CLIENTS)
+        network.add_host(name, f"rack {rack}" if in_racks else CLIENTS, spec.bandwidth_bits)
+
+    def _add_threads(self) -> None:
+        """Makes its threads and cores; none is busy."""
+        count, kernel = self._spec.cores, self.network.kernel
+        self.cores = Cores(kernel, count) if count else None
+        self.network_threads = Servers(self._spec.network_threads, self.wakeups, self.cores)
+        self.request_handlers = Servers(self._spec.request_handlers, self.wakeups, self.cores)
 
     def power_off(self, *, spares_none: bool = False) -> int:
         """Loses power at once; returns how many bytes of page cache never reached a platter.
@@ -162,8 +180,7 @@ class Host:
         lost = sum(disk.power_loss(spares_none=spares_none) for disk in self.disks)
         self.page_cache.drop()
         self._slowed_before = self.work_slowed
-        self.network_threads = Servers(self._spec.network_threads, self.wakeups)
-        self.request_handlers = Servers(self._spec.request_handlers, self.wakeups)
+        self._add_threads()
         self.slow_cpu(self._cpu_factor)
         return lost
 
@@ -191,6 +208,8 @@ class Host:
         if factor == 1 and before != 1:
             for threads in (self.network_threads, self.request_handlers):
                 threads.speed_up(self.network.kernel.time, before)
+            if self.cores is not None:
+                self.cores.speed_up(before)
             for node in self.nodes:
                 node.speed_up(before)
 

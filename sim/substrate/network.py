@@ -9,7 +9,8 @@ sender ends, followed by the end of the connection. A killed process resets its 
 the data its kernel already held; a host without power sends nothing, and answers with a reset once
 it is back.
 
-Left out: congestion control, receive windows, and queueing at the receiver's interface.
+Left out: congestion control, receive windows, and queueing at the receiver's interface unless it
+is slower than the sender's.
 
 Source: observed on a real cluster across cut links; RFC 6298 and Linux's ``net/ipv4/tcp_timer.c``
 for the retransmission timers.
@@ -86,10 +87,10 @@ class Network:
 
     # -- hosts ------------------------------------------------------------------------------------
 
-    def add_host(self, host: str, switch: str) -> None:
+    def add_host(self, host: str, switch: str, bandwidth_bits: int = 0) -> None:
         """Connects a host to the switch of its rack, or to that of the clients."""
         self.topology.add_host(host, switch)
-        self._interfaces[host] = Interface()
+        self._interfaces[host] = Interface(bandwidth_bits or self.bandwidth_bits)
 
     def set_power(self, host: str, *, powered: bool) -> None:
         """Switches a host's power: without it, it neither sends nor receives."""
@@ -214,10 +215,12 @@ class Pipe:
         network = self.network
         free = interface.free_at
         free = (free if free > start else start) + -(
-            -size * network.us_per_byte_scaled // network.bandwidth_bits
+            -size * network.us_per_byte_scaled // interface.bandwidth_bits
         )
         interface.free_at = free
         interface.sent_bytes += size
+        if self.target.bandwidth_bits < interface.bandwidth_bits:
+            free = self.target.receive(size, free)
         arrival = free + self.route.delays.draw() + extra
         if arrival < self.last_arrival:
             arrival = self.last_arrival

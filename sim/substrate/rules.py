@@ -74,10 +74,20 @@ class RuleHandle:
 class Interface:
     """A host's network card: sends one byte after the other."""
 
+    bandwidth_bits: int
+    """In bits per second, each way."""
     free_at: Micros = LONG_AGO
     sent_bytes: Bytes = 0
     powered: bool = True
     power_losses: int = 0
+    received_at: Micros = LONG_AGO
+    """Instant until which its switch sends to it."""
+
+    def receive(self, size: Bytes, sent_at: Micros) -> Micros:
+        """Queues at the port of the switch before a slower interface; returns when it has it."""
+        start = max(self.received_at, sent_at)
+        self.received_at = start - (-size * 8 * SECOND // self.bandwidth_bits)
+        return self.received_at
 
 
 @dataclass(slots=True)

@@ -98,7 +98,7 @@ def test_schema_is_json_schema_of_the_scenario_file():
     assert "replica.lag.time.max.ms" in json.dumps(schema)
 
 
-SUBJECTS = ["faults", "settings", "behaviours", "checks", "scenarios"]
+SUBJECTS = ["faults", "settings", "behaviours", "checks", "hardware", "scenarios"]
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)

@@ -101,6 +101,36 @@ def test_bandwidth_makes_a_large_message_late_and_what_follows_waits_for_it():
     assert [t - start for t, _, _ in server.inbox] == [10_100, 10_101]
 
 
+def test_a_slower_interface_receives_at_its_own_speed_whoever_sends():
+    kernel, network = world()
+    network.add_host("slow", "rack a", 1_000_000_000)
+    server = Process("server", "slow", kernel)
+    links = [
+        network.connect(Process(f"client-{host}", host, kernel), server) for host in ("h1", "h2")
+    ]
+    kernel.run(100_000)
+    start = kernel.now()
+    for link in links:
+        link.to_server.send(Note("1MB", 1_000_000), 1)  # 0.8 ms at 10 Gbit/s, 8 ms at 1 Gbit/s
+    kernel.run(start + 100_000)
+    assert [t - start for t, _, _ in server.inbox] == [800 + 8_000 + 100, 800 + 16_000 + 100]
+
+
+def test_a_slower_interface_sends_at_its_own_speed_and_others_keep_theirs():
+    kernel, network = world()
+    network.add_host("slow", "rack a", 1_000_000_000)
+    received = []
+    for sender in ("slow", "h2"):
+        server = Process(f"server-{sender}", "h1", kernel)
+        link = network.connect(Process(f"client-{sender}", sender, kernel), server)
+        kernel.run(kernel.now() + 100_000)
+        start = kernel.now()
+        link.to_server.send(Note("1MB", 1_000_000), 1)
+        kernel.run(start + 100_000)
+        received.append(server.inbox[0][0] - start)
+    assert received == [8_000 + 100, 800 + 100]
+
+
 def test_a_cut_loses_nothing_and_the_retry_after_the_heal_comes_late():
     kernel, network, _, server, link = connected()
     cut = network.add_rule(LinkRule("cut", frozenset({"h1"}), frozenset({"h3"}), cut=True))

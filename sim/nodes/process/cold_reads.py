@@ -61,9 +61,10 @@ class ColdReads:
             disk = disks[partition]
             if disk is not None and disk.stalled:
                 disk.refuse()
-                return threads.take(now, TRY_AGAIN_US)
+                return threads.take(now, TRY_AGAIN_US, TRY_AGAIN_US)
             read = reads.pop(partition)
             if disk is not None:
                 done = max(done, disk.read(read, str(partition)))
         begun = max(now, threads.free_at())
-        return threads.take(now, write_us + max(done - begun, 0))
+        waits = max(done - begun, 0)
+        return threads.take(now, write_us + waits, waits)

@@ -133,7 +133,12 @@ class Builder:
 
     def _server_host(self, server: ServerSpec) -> Host:
         # Requests to ZooKeeper go through one pipeline, in their order.
-        threads = self._threads
+        cluster = self.scenario.cluster
+        threads = replace(
+            self._threads,
+            cores=cluster.cores_of(server),
+            bandwidth_bits=cluster.bandwidth_of(server) * 8,
+        )
         if server.node >= FIRST_ZOOKEEPER_ID:
             threads = replace(threads, network_threads=1, request_handlers=1)
         host = Host(
@@ -143,10 +148,10 @@ class Builder:
             threads,
             wakeups=self._wakeups(server.name),
         )
-        spec = translate.disk_spec(self.scenario.cluster.disk)
+        spec = translate.disk_spec(cluster.disk_of(server))
         # A controller has its metadata log and nothing else: one disk.
         is_broker = server.node in self._brokers
-        count = self.scenario.cluster.disk.directories if is_broker else 1
+        count = cluster.disk.directories if is_broker else 1
         for number in range(count):
             store = FileStore(self._disks / server.name / directory_name(number), host.page_cache)
             unit = self.streams.named(f"disk/{server.name}/{number}").unit

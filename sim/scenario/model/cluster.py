@@ -1,12 +1,13 @@
 """The cluster of a scenario: as a file has it, and with every server in its place."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from sim.ids import FIRST_CONTROLLER_ID, NodeId, server_name
 from sim.scenario.behaviours.versions import VERSIONS
+from sim.scenario.model.hardware import ComputerModel, HardwareModel
 from sim.scenario.model.machines import CpuModel, DiskModel, HeapModel, NetworkModel
 from sim.scenario.model.topics import Assignment
 from sim.scenario.model.types import (
@@ -111,11 +112,15 @@ class ClusterModel(Strict, frozen=True):
     disk: DiskModel = Field(default_factory=DiskModel.model_construct)
     cpu: CpuModel = Field(default_factory=CpuModel.model_construct)
     heap: HeapModel | None = Field(None, description="default: no end of memory")
+    hardware: HardwareModel | None = None
 
     @property
     def combined(self) -> bool:
         """True if the controllers are brokers as well, in one process each."""
         return self.combined_count is not None
+
+
+_AS_ALL: Final = ComputerModel.model_construct()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +163,26 @@ class ClusterSpec(ClusterModel, frozen=True):
     def internal_assignment(self, topic: str) -> Assignment:
         """Replicas of each partition of an internal topic; empty: the controller places them."""
         return dict(self.placed).get(topic, ())
+
+    def disk_of(self, server: ServerSpec) -> DiskModel:
+        """The disks of a server."""
+        own = self._computer(server).disk
+        return self.disk if own is None else self.disk.model_copy(update=own.figures)
+
+    def bandwidth_of(self, server: ServerSpec) -> int:
+        """Bytes a second, each way, of a server's interface."""
+        own = self._computer(server).network
+        figures = {} if own is None else own.figures
+        return int(figures.get("bandwidth_bytes_per_s", self.network.bandwidth_bytes_per_s))
+
+    def cores_of(self, server: ServerSpec) -> int:
+        """Cores of a server; 0: no limit."""
+        everywhere = self.hardware and self.hardware.cores
+        return self._computer(server).cores or everywhere or 0
+
+    def _computer(self, server: ServerSpec) -> ComputerModel:
+        servers = {} if self.hardware is None else self.hardware.servers
+        return servers.get(server.name, _AS_ALL)
 
     @property
     def racks(self) -> tuple[str, ...]:
