@@ -8,7 +8,7 @@ from sim.scenario.loader import load_text
 from sim.scenario.model.cluster import ZooKeeperModel
 from sim.scenario.model.machines import CpuModel, DiskModel, NetworkModel
 from sim.scenario.model.topics import TopicModel, TopicSpec
-from sim.scenario.model.types import NOT_WRITTEN, Duration, Moment, Share, Strict, filled
+from sim.scenario.model.types import NOT_WRITTEN, Duration, Share, Strict, When, filled
 from sim.scenario.settings.resolved import Config
 from tests.scenario.scenario_text import GOOD
 
@@ -19,7 +19,7 @@ class Part(Strict, frozen=True):
 
     first: Duration = Field(0, alias="at")
     second: Share | None = None
-    later: Moment = (1, 1)
+    later: When = (1, 1)
 
 
 class Whole(Part, frozen=True):

@@ -84,7 +84,7 @@ def forms(fault: Fault) -> tuple[Fault, ...]:
     return tuple(
         replace(
             choice, index=fault.index, at_us=fault.at_us, spread_us=fault.spread_us,
-            mtbf_us=fault.mtbf_us,
+            mtbf_us=fault.mtbf_us, name=fault.name, after=fault.after,
         )
         for choice in fault.choices
     )  # fmt: skip

@@ -44,7 +44,8 @@ def parse_instant(value: object) -> Instant:
         if sign == "-":
             low = high = -parse_duration(text)
     except QuantityError as error:
-        raise QuantityError(error.found, INSTANT_HINT) from None
+        _, semicolon, units = error.allowed.partition("; units")
+        raise QuantityError(error.found, INSTANT_HINT + semicolon + units) from None
     return After(name, end is not None, low, high)
 
 

@@ -79,3 +79,14 @@ def test_threads_wait_for_cores(tmp_path):
     )
     assert two > 20 * many
     assert many <= without * 1.1
+
+
+def test_a_run_on_some_hardware_is_the_same_when_it_is_repeated(tmp_path):
+    hardware = {
+        "disk": "gp3",
+        "cores": 1,
+        "servers": {"broker-2": {"disk": "hdd", "network": "1gbit"}},
+    }
+    first, again = (go(tmp_path, cluster={"hardware": hardware}, lasts="3s") for _ in range(2))
+    assert first.card["trace_digest"] == again.card["trace_digest"]
+    assert first.card["scenario_digest"] == again.card["scenario_digest"]
