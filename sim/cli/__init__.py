@@ -337,12 +337,13 @@ def validate(
     ],
     set_: Sets = None,
     *,
+    show: Annotated[bool, typer.Option("--show", help="Print each with all its values.")] = False,
     json: AsJson = False,
 ) -> None:
     """Check scenario files without running them."""
     from sim.cli.scenarios import validate_command
 
-    validate_command(paths, tuple(set_ or ()), as_json=json)
+    validate_command(paths, tuple(set_ or ()), shows=show, as_json=json)
 
 
 @app.command()

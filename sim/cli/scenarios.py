@@ -9,22 +9,29 @@ from sim.cli.exits import ExitCode, exit_codes, say_json
 from sim.cli.screen import say
 from sim.errors import ScenarioError, SimulationError
 from sim.scenario.loader import load
+from sim.scenario.scenario import document
 
 
-def validate_command(paths: Sequence[Path], sets: tuple[str, ...], *, as_json: bool) -> None:
-    """Check every file; one line for each that is wrong. Exits with 2 if one is."""
+def validate_command(
+    paths: Sequence[Path], sets: tuple[str, ...], *, shows: bool, as_json: bool
+) -> None:
+    """Check every file; one line for each that is wrong. Exits with 2 if one is.
+
+    ``shows``: print each one with its defaults, presets and instants, as a run would write it.
+    """
     with exit_codes():
         answers: list[dict[str, object]] = []
         for path in _files(paths):
             try:
-                digest = load(path, sets).digest
+                scenario = load(path, sets)
             except ScenarioError as error:
                 answers.append({"path": str(path), "ok": False, "error": str(error)})
                 say(str(error), err=True)
             else:
-                answers.append({"path": str(path), "ok": True, "digest": digest})
+                whole = {"scenario": document(scenario)} if shows else {}
+                answers.append({"path": str(path), "ok": True, "digest": scenario.digest, **whole})
                 if not as_json:
-                    say(f"{path}: ok")
+                    say(scenario.as_yaml() if shows else f"{path}: ok")
         if as_json:
             say_json(answers)
         if not all(answer["ok"] for answer in answers):

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
 from typer.testing import CliRunner
 
 from sim.cli import app
 from sim.cli.exits import Case, ExitCode, exit_codes
 from sim.errors import InvariantBroken, NoProgress, SimulationError
 from sim.suite.outcome import Outcome
+from tests.scenarios.run_kit import text_of
 
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "scenarios" / "quickstart.yaml"
@@ -76,6 +78,23 @@ def test_validate_takes_directories_and_answers_for_each_file():
     assert result.exit_code == 0
     assert len(answers) >= 5
     assert all(answer["ok"] and len(answer["digest"]) == 64 for answer in answers)
+
+
+def test_validate_shows_what_presets_and_relative_instants_came_to(tmp_path):
+    file = tmp_path / "gp3.yaml"
+    faults = [
+        {"name": "crash", "at": "1s", "do": "crash", "target": "broker-1", "for": "1s"},
+        {"at": "end of crash + 500ms", "do": "restart", "target": "broker-2"},
+    ]
+    file.write_text(text_of(cluster={"hardware": {"disk": "gp3"}}, faults=faults))
+    shown = yaml.safe_load(invoke("validate", "--show", file).stdout)
+    assert shown["cluster"]["disk"]["flush"] == {"p50": "2ms", "p99": "9ms"}
+    assert [fault["at"] for fault in shown["faults"]] == ["1s", "2500ms"]
+    (answer,) = json.loads(invoke("validate", "--show", "--json", file).stdout)
+    assert answer["scenario"] == shown
+    file.write_text(yaml.safe_dump(shown))
+    (again,) = json.loads(invoke("validate", "--json", file).stdout)
+    assert again["digest"] == answer["digest"]
 
 
 def test_validate_goes_on_after_a_bad_file(tmp_path):
