@@ -4,8 +4,10 @@ import sys
 
 from sim.cli import main
 from sim.lifetime import ENDS_WITH_INPUT, end_with_input
+from sim.progress import REPORTS_PROGRESS, request
 
-if sys.argv[1:2] == [ENDS_WITH_INPUT]:
-    del sys.argv[1]
-    end_with_input()
+for argument, obey in ((ENDS_WITH_INPUT, end_with_input), (REPORTS_PROGRESS, request)):
+    if sys.argv[1:2] == [argument]:
+        del sys.argv[1]
+        obey()
 main()

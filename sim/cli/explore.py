@@ -17,8 +17,9 @@ from rich.table import Table
 
 from sim.cli.exits import Case, defect, exit_codes, say_json
 from sim.cli.screen import escaped, say
-from sim.cli.terminal import console, show_table
+from sim.cli.terminal import console, say_step, show_table
 from sim.errors import SimulationError
+from sim.progress import Step
 
 if TYPE_CHECKING:
     from analysis.sweep.explore import Sweep
@@ -98,11 +99,12 @@ def parse_seeds(text: str) -> int | range:
 
 
 @contextmanager
-def _bar(name: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar of runs on a terminal; ``None`` where nobody watches."""
+def _bar(name: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar of runs on a terminal; lines of progress for a program that requests them."""
     err = Console(stderr=True)
     if not err.is_terminal:
-        yield None
+        say_step(Step(0, None, "starting Spark"))
+        yield lambda done, total: say_step(Step(done, total, f"{done} of {total} runs"))
         return
     columns = (
         TextColumn("{task.description}"),

@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import Any, Final
 
 from rich.console import Console
@@ -23,11 +24,12 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from sim.cli.screen import escaped
-from sim.faults.fault import Fault
+from sim.cli.screen import escaped, say
+from sim.progress import Step, as_line, is_requested
 from sim.scenario.expect.bounds import Held
 from sim.scenario.run.answer import lines
 from sim.scenario.run.result import Progress, Result
+from sim.scenario.run.summary import fault_text, many, servers_text
 from sim.scenario.scenario import Scenario
 from sim.units import SECOND, Micros, show_duration
 
@@ -54,12 +56,39 @@ def show_table(table: Table) -> None:
         console().print(table)
 
 
+def say_step(step: Step) -> None:
+    """A line of progress for the program that started this process, if it requests them."""
+    if is_requested():
+        say(as_line(step), err=True)
+
+
+def _run_steps() -> Callable[[Progress], None]:
+    """Progress of a run as lines: simulated seconds, a line for each thousandth of a phase."""
+    began: list[Micros] = []
+    last = ("", -1)
+
+    def show(progress: Progress) -> None:
+        nonlocal last
+        if not began:
+            began.append(progress.now_us)
+        done, total = progress.now_us - began[0], progress.until_us - began[0]
+        at = (progress.phase, 1_000 * done // max(total, 1))
+        if at == last:
+            return
+        last = at
+        clock = f"{progress.phase}, {progress.now_us / SECOND:.1f} s of simulated time"
+        faults = f"faults {progress.faults_begun}/{progress.faults}"
+        say_step(Step(done / SECOND, total / SECOND or None, f"{clock}, {faults}"))
+
+    return show
+
+
 @contextmanager
 def progress_bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
     """A bar of simulated time on a terminal; ``None`` where nobody watches."""
     err = Console(stderr=True)
     if not err.is_terminal:
-        yield None
+        yield _run_steps() if is_requested() else None
         return
     columns = (
         SpinnerColumn(),
@@ -98,7 +127,8 @@ def count_bar(name: str, total: int) -> Iterator[Callable[[str, bool], None]]:
     """A bar of finished runs on a terminal, called with the outcome of each; else silence."""
     err = Console(stderr=True)
     if not err.is_terminal:
-        yield lambda _what, _held: None
+        ended = count(1)
+        yield lambda what, _held: say_step(Step(next(ended), total, what))
         return
     columns = (
         SpinnerColumn(),
@@ -112,12 +142,12 @@ def count_bar(name: str, total: int) -> Iterator[Callable[[str, bool], None]]:
     )
     with Bar(*columns, console=err, transient=True) as bar:
         task = bar.add_task(escaped(name), total=total, failed="")
-        count = 0
+        failures = 0
 
         def show(what: str, held: bool) -> None:  # noqa: FBT001 - a callback's second word
-            nonlocal count
-            count += not held
-            bad = f"[red]{count} failed[/red]" if count else ""
+            nonlocal failures
+            failures += not held
+            bad = f"[red]{failures} failed[/red]" if failures else ""
             bar.update(task, advance=1, description=f"{escaped(name)} {escaped(what)}", failed=bad)
 
         yield show
@@ -128,7 +158,9 @@ def step_bar(name: str) -> Iterator[Callable[[str], None]]:
     """A spinner with the present step on a terminal; silence elsewhere."""
     err = Console(stderr=True)
     if not err.is_terminal:
-        yield lambda _step: None
+        steps = count(1)
+        say_step(Step(0, None, name))
+        yield lambda step: say_step(Step(next(steps), None, f"{name}: {step}"))
         return
     with err.status(escaped(name)) as status:
         yield lambda step: status.update(f"{escaped(name)}: {escaped(step)}")
@@ -136,28 +168,18 @@ def step_bar(name: str) -> Iterator[Callable[[str], None]]:
 
 def show_card(scenario: Scenario, seed: int, version: str, directory: str) -> None:
     """The run to come, with every option off its default."""
-    cluster = scenario.cluster
-    racks = f" in racks {', '.join(cluster.racks)}" if cluster.racks else ""
     topics = [
-        f"{t.name} ({_many(t.partitions, 'partition')}, RF {t.replication_factor})"
+        f"{t.name} ({many(t.partitions, 'partition')}, RF {t.replication_factor})"
         for t in scenario.topics
     ]
-    faults = [f"{_when(f)} {f.kind} {f.target_text}" for f in scenario.faults]
-    brokers, controllers = len(cluster.brokers), len(cluster.controllers)
-    others = f"{_many(controllers, 'controller')}"
-    if cluster.combined:
-        others = f"{controllers} of them controllers as well"
-    if cluster.zookeeper is not None:
-        others = _many(len(cluster.zookeepers), "ZooKeeper server")
-    servers = f"{_many(brokers, 'broker')}{racks}, {others}"
     producers, consumers = len(scenario.producer_names), len(scenario.consumer_names)
     rows = [
         ("scenario", f"{scenario.name} (digest {scenario.digest[:12]}), seed {seed}"),
         ("claim", scenario.claim),
-        ("cluster", f"Kafka {cluster.kafka}: {servers}"),
+        ("cluster", f"Kafka {scenario.cluster.kafka}: {servers_text(scenario.cluster)}"),
         ("topics", ", ".join(topics)),
-        ("clients", f"{_many(producers, 'producer')}, {_many(consumers, 'consumer')}"),
-        ("faults", "; ".join(faults) or "none"),
+        ("clients", f"{many(producers, 'producer')}, {many(consumers, 'consumer')}"),
+        ("faults", "; ".join(map(fault_text, scenario.faults)) or "none"),
         ("for", show_duration(scenario.run.for_us)),
         *(
             ("" if at else "off default", f"{o.path} = {o.value} (default {o.default})")
@@ -170,17 +192,6 @@ def show_card(scenario: Scenario, seed: int, version: str, directory: str) -> No
     for name, text in rows:
         grid.add_row(f"[bold]{name}[/bold]", escaped(text))
     show_table(grid)
-
-
-def _when(fault: Fault) -> str:
-    if fault.mtbf_us:
-        return f"every {show_duration(fault.mtbf_us)}"
-    last = f" to {show_duration(fault.at_us + fault.spread_us)}" if fault.spread_us else ""
-    return show_duration(fault.at_us) + last
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def show_verdict(result: Result) -> None:

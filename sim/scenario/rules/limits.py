@@ -123,6 +123,11 @@ def _too_many(path: tuple[str, ...], replicas: int) -> Problem:
     return Problem(path, found, f"at most {REPLICAS_MAX:,}", "fewer partitions or replicas")
 
 
+def records_at_most(scenario: Scenario) -> int:
+    """Records that all producers mean to send, with surges of load."""
+    return sum(_records(p) + _more_in_surges(p, scenario.faults) for p in scenario.producers)
+
+
 def _check_records(scenario: Scenario) -> None:
     total = 0
     for place, producer in enumerate(scenario.producers):
