@@ -69,6 +69,7 @@ def write(sweep: Sweep, directory: Path) -> Path:
 def summary(sweep: Sweep) -> dict[str, object]:
     """Contents of ``report.json``; durations are microseconds, nulls what was not measured."""
     plain = json.loads(sweep.configurations.to_json(orient="records"))
+    best = safest(rows_of(sweep.configurations))
     return {
         "format": FORMAT,
         "scenario": sweep.name,
@@ -80,29 +81,49 @@ def summary(sweep: Sweep) -> dict[str, object]:
         "failed": json.loads(sweep.failed.to_json(orient="records")),
         "refused": [{"configuration": name, "why": why} for name, why in sweep.refused],
         "configurations": plain,
+        "safest": None if best is None else int(best["configuration"]),
         "sensitivity": json.loads(sweep.sensitivity.to_json(orient="records")),
         "differences": json.loads(sweep.differences().to_json(orient="records")),
     }
 
 
+def safest(rows: Sequence[Row]) -> Row | None:
+    """The best of configurations with runs; ``None`` without any.
+
+    Of those that lost nothing and were out of service for about the shortest time the one whose
+    acknowledged records are on the most replicas; if every one lost something, the one that did so
+    least often.
+    """
+    ran = [row for row in rows if row["runs"]]
+    clean = [row for row in ran if not row["lost_runs"]]
+    if not clean:
+        return min(ran, key=lambda row: row["loss"], default=None)
+    return min(_alike(clean), key=lambda r: (-r["promised"], r["unavailable_us"], r["p50"]))
+
+
+def _alike(clean: Sequence[Row]) -> list[Row]:
+    """Those whose time without service is within the interval of the shortest one."""
+    shortest = min(clean, key=lambda row: (row["unavailable_us"], row["p50"]))
+    high = shortest.get("unavailable_us_high")
+    bound = shortest["unavailable_us"] if high is None or not isfinite(high) else high
+    return [row for row in clean if row["unavailable_us"] <= bound]
+
+
 def sentence(sweep: Sweep) -> str:
     """The result, in plain words."""
     rows = [row for row in rows_of(sweep.configurations) if row["runs"]]
-    if not rows:
+    best = safest(rows)
+    if best is None:
         return "No run came to an end."
+    name = sweep.text_of(int(best["configuration"]))
     clean = [row for row in rows if not row["lost_runs"]]
     if not clean:
-        least = min(rows, key=lambda row: row["loss"])
-        name = sweep.text_of(int(least["configuration"]))
         return (
             f"Every configuration lost acknowledged records; the least often {name}: "
-            f"in {percent(least['loss'])} of its runs."
+            f"in {percent(best['loss'])} of its runs."
         )
     fewest = min(row["runs"] for row in clean)
-    shortest = min(clean, key=lambda row: (row["unavailable_us"], row["p50"]))
-    alike = [row for row in clean if _is_alike(row, shortest)]
-    best = min(alike, key=lambda row: (-row["promised"], row["unavailable_us"], row["p50"]))
-    name = sweep.text_of(int(best["configuration"]))
+    alike = _alike(clean)
     count = f"{len(clean)} of {len(rows)}" if len(clean) < len(rows) else f"None of {len(rows)}"
     lost = "lost nothing" if len(clean) < len(rows) else "lost anything"
     promised = int(best["promised"])
@@ -118,13 +139,6 @@ def sentence(sweep: Sweep) -> str:
         f"{percent(min(1.0, 3 / fewest))} of runs, with 95 % confidence). {which}, "
         f"{spell(best, 'unavailable_us')} without service at the longest in a run, on average."
     )
-
-
-def _is_alike(row: Row, shortest: Row) -> bool:
-    """True if a time without service is within the interval of the shortest one."""
-    high = shortest.get("unavailable_us_high")
-    bound = shortest["unavailable_us"] if high is None or not isfinite(high) else high
-    return bool(row["unavailable_us"] <= bound)
 
 
 def page(sweep: Sweep, figure: str) -> str:
