@@ -15,6 +15,7 @@ import typer
 
 from sim.cli import dump_options as flags
 from sim.cli.init_options import Acks, Fails, InitOptions
+from sim.cli.serving import mcp
 
 app = typer.Typer(
     name="logquake",
@@ -477,6 +478,9 @@ def bench(*, json: AsJson = False) -> None:
     from sim.cli.measure import bench_command
 
     bench_command(as_json=json)
+
+
+app.command()(mcp)
 
 
 def main() -> None:
