@@ -68,6 +68,9 @@ class Slots:
     @asynccontextmanager
     async def taken(self, count: int, on_step: OnStep) -> AsyncIterator[None]:
         """Wait for ``count`` places and keep them for a block."""
+        if not count:
+            yield
+            return
         if self._free.value < count or self._next.locked():
             await on_step(Step(0, None, "waiting for another call to end"))
         taken = 0
@@ -107,13 +110,14 @@ class Commands:
         Args:
             words: The command without ``logquake``.
             on_step: Gets its progress.
-            places: How many simulations it runs at one time.
+            places: How many simulations it runs at one time; none waits for nobody.
 
         Raises:
             SimulationError: If it has no answer, with its own message; or a limit ended it.
         """
         async with self._slots.taken(places, on_step):
-            self._limits.check_disk(await run_sync(self._workspace.used))
+            if places:
+                self._limits.check_disk(await run_sync(self._workspace.used))
             done = await self._execute([words[0], "--json", *words[1:]], on_step)
         message = "\n".join(done.err).strip()[-_MESSAGE_MAX:]
         if done.stopped:

@@ -55,7 +55,7 @@ def register(server: "MCPServer[object]", commands: Commands) -> None:
 
 
 async def _list(commands: Commands, subject: str) -> str:
-    rows = await commands.answer(["list", subject], _silent)
+    rows = await commands.answer(["list", subject], _silent, places=0)
     return dumps(rows, indent=1)
 
 

@@ -224,6 +224,7 @@ class Tools:
         self._limits.check_scenario(found)
         compared = configurations([variation(text) for text in vary])
         self._limits.check_runs(len(compared) * _count(seeds), "a sweep")
+        await self._check_each(given.file, sets, compared)
         out = self._workspace.free(f"{found.scenario}-explore")
         jobs = self._commands.jobs
         words = ["explore", str(given.file), *(word for v in vary for word in ("--vary", v))]
@@ -294,6 +295,21 @@ class Tools:
         file = self._workspace.scenario(given, name)
         return file, await _load(file.file, sets, seed)
 
+    async def _check_each(
+        self, file: Path, sets: list[str], compared: tuple[Configuration, ...]
+    ) -> None:
+        """Check the size of every configuration that can be.
+
+        Raises:
+            SimulationError: If a run of one is too large.
+        """
+        for each in compared:
+            try:
+                found = await _load(file, [*sets, *each.overrides])
+            except ScenarioError:
+                continue  # the sweep says which cannot be
+            self._limits.check_scenario(found)
+
     def _check_budget(self, budget: str) -> None:
         """Check that a budget is a time within the limit.
 
@@ -317,7 +333,7 @@ class Tools:
         paths = [str(self._workspace.readable(file)) for file in files]
         out = self._workspace.free(f"{name}-imported.yaml")
         words = ["import", *paths, "--out", str(out)]
-        plain = await self._commands.answer(words, steps)
+        plain = await self._commands.answer(words, steps, places=0)
         commands.append(command([*words, "--force"]))
         return str(out), plain["not_simulated"]
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from analysis.report.canvas import rows_of
 from analysis.sweep import page as sweep_page
 from analysis.sweep import store as sweep_store
 from analysis.sweep.results import Sweep, three
@@ -135,6 +136,7 @@ def test_the_page_says_what_came_of_it_and_escapes_what_comes_from_outside(sweep
     found = json.loads((index.parent / "report.json").read_text())
     assert [one["lost_runs"] for one in found["configurations"]] == [2, 2, 0, 0]
     assert "2 of 4" in found["verdict"]
+    assert found["safest"] == 2
 
 
 def test_failed_runs_and_combinations_that_cannot_be_are_on_the_page(tmp_path):
@@ -152,6 +154,9 @@ def test_where_everything_loses_the_page_says_which_least(tmp_path):
     rows = [row(0, 1, lost=1), row(0, 2, lost=1), row(1, 1, lost=1), row(1, 2)]
     found = Sweep("x", "c", tmp_path, KEYS[:2], [], rows, S)
     assert "the least often acks=1, linger.ms=5: in 50 % of its runs" in sweep_page.sentence(found)
+    assert sweep_page.summary(found)["safest"] == 1
+    nothing = Sweep("x", "c", tmp_path, KEYS[:1], [], [failed(0, 1, "z")], S)
+    assert sweep_page.safest(rows_of(nothing.configurations)) is None
 
 
 def test_of_choices_that_are_out_of_service_alike_the_safest_is_named(tmp_path):

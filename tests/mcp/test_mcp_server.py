@@ -250,6 +250,8 @@ def test_explore_has_a_table_and_the_safest_choice(server, tmp_path):
 def test_explore_refuses_more_runs_than_allowed_before_it_starts(server):
     text = server.refusal("explore", scenario=TINY, vary=["linger.ms=0..100"], seeds="50")
     assert "5,050 runs; allowed: at most 200 (--max-runs of logquake mcp)" in text
+    longer = server.refusal("explore", scenario=TINY, vary=["run.for=5s,31min"], seeds="1")
+    assert "1860 s of simulated time" in longer
     assert "varies nothing" in server.refusal("explore", scenario=TINY, vary=["acks"])
 
 

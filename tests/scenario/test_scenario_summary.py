@@ -54,7 +54,7 @@ expect: {lost_acked: 0, produce.p99: "< 1s"}
     assert found.expectations == ("lost_acked: 0", "produce.p99: < 1s")
     assert found.seed == 9
     assert found.run_us == 10_000_000
-    assert found.records_at_most == 2 * 10 * 10 + 20
+    assert found.records_at_most == 2 * (10 * 10 + 2 * 10)
 
 
 def test_records_of_other_clusters_count():
