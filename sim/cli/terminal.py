@@ -128,6 +128,7 @@ def count_bar(name: str, total: int) -> Iterator[Callable[[str, bool], None]]:
     err = Console(stderr=True)
     if not err.is_terminal:
         ended = count(1)
+        say_step(Step(0, total, name))
         yield lambda what, _held: say_step(Step(next(ended), total, what))
         return
     columns = (

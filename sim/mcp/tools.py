@@ -30,7 +30,7 @@ from sim.mcp.answers import (
 )
 from sim.mcp.limits import Limits
 from sim.mcp.process import Commands, OnStep, command
-from sim.mcp.workspace import GivenScenario, Workspace
+from sim.mcp.workspace import GivenScenario, Workspace, check_name
 from sim.progress import Step
 from sim.scenario.loader import load
 from sim.scenario.overrides.vary import Configuration, configurations, variation
@@ -247,7 +247,7 @@ class Tools:
     ) -> Validation:
         """Check a scenario without running it: all its problems at once, or what was understood."""
         sets = changes or []
-        given = self._workspace.scenario(scenario, name)
+        given = await self._given(scenario, name)
         commands = [command(["validate", str(given.file), *_sets(sets)])]
         try:
             found = await _load(given.file, sets)
@@ -292,8 +292,17 @@ class Tools:
         Raises:
             SimulationError: If it cannot be read or run.
         """
-        file = self._workspace.scenario(given, name)
+        file = await self._given(given, name)
         return file, await _load(file.file, sets, seed)
+
+    async def _given(self, scenario: str, name: str) -> GivenScenario:
+        """The scenario's file, written if it was given as text.
+
+        Raises:
+            SimulationError: If it may not be read, or the root directory is full.
+        """
+        self._limits.check_disk(await run_sync(self._workspace.used))
+        return self._workspace.scenario(scenario, name)
 
     async def _check_each(
         self, file: Path, sets: list[str], compared: tuple[Configuration, ...]
@@ -330,6 +339,7 @@ class Tools:
         self, files: list[str], name: str, steps: OnStep, commands: list[str]
     ) -> tuple[str, list[str]]:
         """A scenario of a running cluster's files, and what it leaves out."""
+        check_name(name)
         paths = [str(self._workspace.readable(file)) for file in files]
         out = self._workspace.free(f"{name}-imported.yaml")
         words = ["import", *paths, "--out", str(out)]

@@ -47,6 +47,7 @@ class Workspace:
         root.mkdir(parents=True, exist_ok=True)
         self.root = root.resolve()
         self._readable = (self.root, *(path.resolve() for path in beside))
+        self._given_out: set[str] = set()
         (self.root / SCRATCH).mkdir(exist_ok=True)
 
     def scenario(self, given: str, name: str) -> GivenScenario:
@@ -93,12 +94,15 @@ class Workspace:
     def free(self, name: str) -> Path:
         """A directory below the root that is not there yet: the name, or with a number behind it.
 
+        None is given out twice: a call may wait before it makes its directory.
+
         Raises:
             SimulationError: If all of them are taken.
         """
         names = (name, *(f"{name}-{number}" for number in range(2, _NUMBERS_MAX)))
         for each in names:
-            if not (self.root / each).exists():
+            if each not in self._given_out and not (self.root / each).exists():
+                self._given_out.add(each)
                 return self.root / each
         raise SimulationError(f"{self.root / name}: every number is taken; remove earlier runs")
 
@@ -115,11 +119,7 @@ class Workspace:
 
     def _written(self, text: str, name: str) -> Path:
         """The file of a text, named by its content: the same text has the same file."""
-        if _NAME.fullmatch(name) is None:
-            raise SimulationError(
-                f"name: found {name!r}; allowed: lower-case letters, digits and hyphens, "
-                "at most 40; such as acks-one"
-            )
+        check_name(name)
         if len(text) > FILE_BYTES_MAX:
             raise SimulationError(f"scenario: more than {FILE_BYTES_MAX} bytes of text")
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
@@ -149,3 +149,16 @@ class Workspace:
                 "give the scenario's text, or begin logquake mcp with --root or --read"
             )
         return next((path for path in inside if path.exists()), inside[0])
+
+
+def check_name(name: str) -> None:
+    """Check the name of something that is given without one.
+
+    Raises:
+        SimulationError: If it could be more than a part of a file's name.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise SimulationError(
+            f"name: found {name!r}; allowed: lower-case letters, digits and hyphens, "
+            "at most 40; such as acks-one"
+        )

@@ -66,7 +66,7 @@ def test_bars_are_lines_where_a_program_requests_them(requested, capsys):
     with count_bar("verdict", 2) as on_result:
         on_result("crash", True)
         on_result("pause", False)
-    assert told(capsys) == [Step(1, 2, "crash"), Step(2, 2, "pause")]
+    assert told(capsys) == [Step(0, 2, "verdict"), Step(1, 2, "crash"), Step(2, 2, "pause")]
     with step_bar("trying") as on_step:
         on_step("acks=all")
     assert told(capsys) == [Step(0, None, "trying"), Step(1, None, "trying: acks=all")]

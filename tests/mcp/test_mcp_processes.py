@@ -7,6 +7,7 @@ import subprocess
 import anyio
 import pytest
 
+from sim.mcp.workspace import Workspace
 from tests.mcp.served import BAD, ENDLESS, TINY, is_free, parameters, serving, wait_for
 
 # --- long calls -------------------------------------------------------------------------------
@@ -83,6 +84,12 @@ def test_limits_hold_before_a_run_and_while_it_runs(tmp_path):
     with serving(tmp_path / "root", "--max-disk", "4KiB") as served:
         full = served.refusal("run", scenario=TINY)
         assert "allowed: at most 4 KiB (--max-disk" in full
+
+
+def test_a_directory_is_given_to_one_call_only_although_it_is_not_made_yet(tmp_path):
+    workspace = Workspace(tmp_path)
+    (tmp_path / "a").mkdir()
+    assert [workspace.free("a").name for _ in range(3)] == ["a-2", "a-3", "a-4"]
 
 
 # --- the pipes --------------------------------------------------------------------------------

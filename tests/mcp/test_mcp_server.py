@@ -140,7 +140,9 @@ def test_validate_has_every_problem_and_the_command_that_prints_them(server, tmp
 def test_arguments_of_another_type_are_refused(server):
     assert "seed" in server.refusal("run", scenario=TINY, seed=-1)
     assert "limit" in server.refusal("catalogue_search", limit=0)
-    assert "name" in server.refusal("run", scenario=TINY, name="../up")
+    for given in ({"scenario": TINY}, {"files": ["server.properties"]}):
+        text = server.refusal("verdict", name="../up", **given)
+        assert text.startswith("name: found '../up'; allowed: lower-case letters")
 
 
 @pytest.mark.parametrize("path", ["/etc/hosts.yaml", "../up.yaml", "a/../../up.yaml", "link.yaml"])
@@ -207,7 +209,7 @@ def test_a_verdict_keeps_to_its_budget_and_each_finding_has_a_command(server):
     (line,) = answer["commands"]
     assert line.startswith("logquake verdict ")
     assert "--seeds 1 --budget 12s" in line
-    assert steps[0][1] > answer["untried_runs"], "of all runs"
+    assert steps[0][1] >= answer["untried_runs"], "of all runs"
 
 
 def test_a_verdict_on_the_files_of_a_cluster_says_what_they_leave_out(server):
