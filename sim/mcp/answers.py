@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from sim.levels import Level
 from sim.mcp.workspace import Origin
-from sim.scenario.run.answer import Level
 from sim.scenario.run.summary import Summary
 
 Commands = Annotated[
