@@ -1,8 +1,9 @@
 """Writes the parts of the documents that are lists of what the code knows.
 
-Trace tables, hardware, faults, expectations, behaviours and settings each stand in one place in the
-code, the claims of the failure catalogue in its files; the documents show them between markers. Run
-``make docs`` after a change of any of them; a test fails until then.
+Trace tables, hardware, faults, expectations, behaviours, settings, commands: each declared in one place
+in the code, the claims of the failure catalogue in its files; the documents show them between
+markers. The JSON Schema of scenario files is written beside them. Run ``make
+docs`` after a change of any of them; a test fails until then.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,11 +16,13 @@ from sim.scenario.expect.bounds import VOCABULARY
 from sim.scenario.loader import load
 from sim.scenario.model.presets import PRESETS
 from sim.scenario.schema.faults import keys_of
+from sim.scenario.schema.json_schema import SCHEMA_FILE, schema_text
 from sim.scenario.settings.overlay import other_defaults
 from sim.scenario.settings.registry import SETTINGS
 from sim.scenario.settings.types import as_kafka_writes
 from sim.trace.schema import TABLES, VERSION, Table
 from tools.catalogue_entries import entries
+from tools.site.commands import commands
 
 DOCS = Path(__file__).parents[1] / "docs"
 """Where the documents are."""
@@ -192,6 +195,7 @@ PARTS = (
     Part("settings.md", "settings", settings),
     Part("../scenarios/catalogue/README.md", "catalogue", catalogue),
     Part("catalogue.md", "outcomes", outcomes),
+    Part("cli.md", "commands", commands),
 )
 """Every generated part."""
 
@@ -212,7 +216,8 @@ def _cell(text: str) -> str:
 
 
 def main() -> None:
-    """Write every part into its document."""
+    """Write every part into its document, and the schema into its file."""
+    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
     for part in PARTS:
         path = DOCS / part.document
         path.write_text(renewed(part, path.read_text(encoding="utf-8")), encoding="utf-8")

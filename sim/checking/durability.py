@@ -90,7 +90,7 @@ class Judge:
         trace: Trace to judge; attached before the first row.
         watch: Invariants, whose reports become ``checks`` of the verdict.
         controller_elects: Whether a controller elects leaders; else offline partitions are not
-        reported.
+            reported.
     """
 
     def __init__(

@@ -12,6 +12,7 @@ from sim.cli.init_options import Acks, Fails, InitOptions
 from sim.cli.screen import say
 from sim.errors import SimulationError
 from sim.scenario.loader import load
+from sim.scenario.schema.json_schema import SCHEMA_FILE
 from sim.scenario.shipped import find
 
 Choice = TypeVar("Choice", Acks, Fails)
@@ -31,10 +32,21 @@ def init_command(file: Path, options: InitOptions) -> None:
             text = find(options.source).read_text(encoding="utf-8")
         else:
             text = scenario_text(*_answers(options), zones=options.zones)
-        file.write_text(text, encoding="utf-8")
+        file.write_text(_modelines(file.parent) + text, encoding="utf-8")
         scenario = load(file)
         say(f"{file}: written; it claims: {scenario.claim}")
         say(f"next: logquake run {file} --report")
+
+
+def _modelines(folder: Path) -> str:
+    """Comments by which an editor finds the JSON Schema; empty if the folder does not have it.
+
+    The first is the YAML language server's, the second that of the JetBrains editors.
+    """
+    name = SCHEMA_FILE.name
+    if not (folder / name).exists():
+        return ""
+    return f"# yaml-language-server: $schema={name}\n# $schema: {name}\n"
 
 
 def _answers(options: InitOptions) -> tuple[int, Acks, Fails]:

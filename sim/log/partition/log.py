@@ -282,7 +282,7 @@ class PartitionLog:
         Raises:
             DiskFailed: If the disk has failed.
             CorruptRecord: If a header is damaged; the log end shows what is left: nothing is cut in
-            front of the damage. Producers are rebuilt as far as they could be read.
+                front of the damage. Producers are rebuilt as far as they could be read.
 
         Source: ``UnifiedLog.truncateTo``, ``LocalLog.truncateTo``.
         """

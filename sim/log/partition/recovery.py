@@ -152,8 +152,8 @@ def load_log(
     Raises:
         DiskFailed: If the disk has failed, is full, or a checkpoint cannot be read.
         InvalidOffset: If a batch from before 0.11 overlaps the one before it, which stops the
-        broker. CorruptRecord: If a header is damaged where nothing is checked, which stops the
-        broker.
+            broker.
+        CorruptRecord: If a header is damaged where nothing is checked, which stops the broker.
 
     Source: ``LogManager.loadLogs``, which catches only errors of the disk.
     """

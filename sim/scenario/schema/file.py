@@ -31,7 +31,7 @@ _Expect: TypeAlias = Annotated[
                 name: {
                     "description": meaning,
                     "type": [
-                        *(["integer"] if unit == "records" else []),
+                        *(["integer"] if unit in ("records", "replicas", "brokers") else []),
                         *("string", "object", "array"),
                     ],
                 }

@@ -1,14 +1,22 @@
 """JSON Schema of the scenario file, for editors.
 
-Apart from the file's types: only ``logquake schema`` needs pydantic's generator.
+Apart from the file's types: only ``logquake schema`` needs pydantic's generator. The same schema is
+in the package as a file, which ``make docs`` writes.
 """
 
-from typing import Any
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from sim.scenario.schema.file import ScenarioModel
+
+
+SCHEMA_FILE: Final = Path(__file__).with_name("logquake.schema.json")
+"""The schema as a file of the package."""
 
 
 class _WithTexts(GenerateJsonSchema):
@@ -25,7 +33,21 @@ class _WithTexts(GenerateJsonSchema):
         return found
 
 
+def schema_id() -> str:
+    """Name of this version's schema, a URN.
+
+    A URL would promise a host that answers; an editor that resolves an ``$id`` must not try.
+    """
+    return f"urn:logquake:scenario:{version('logquake')}"
+
+
 def json_schema() -> dict[str, Any]:
     """JSON Schema of a scenario file."""
     schema = ScenarioModel.model_json_schema(by_alias=True, schema_generator=_WithTexts)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": schema_id()}
+    return {**head, **schema, "title": "Logquake scenario"}
+
+
+def schema_text() -> str:
+    """Content of :data:`SCHEMA_FILE`."""
+    return json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n"

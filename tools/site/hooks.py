@@ -1,0 +1,53 @@
+"""What the site's builder, MkDocs, asks of this project: pages, links, and nothing from elsewhere."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from sim.scenario.schema.json_schema import SCHEMA_FILE
+from tools.site.links import PAGES, ROOT, fitted
+from tools.site.pages import generated
+
+_FROM_REPOSITORY: Final = {
+    page: path
+    for path, page in PAGES.items()
+    if path.endswith(".md") and not page.startswith("gallery")
+}
+"""Pages that are documents outside ``docs``."""
+
+_FOREIGN: Final = re.compile(r"https://unpkg\.com/[\w@./-]*")
+"""Where the theme's script would load helpers for pages and browsers that this site has not."""
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add the pages that are not in ``docs``, and the schema."""
+    for uri, text in generated().items():
+        files.append(File.generated(config, uri, content=text))
+    for uri, path in _FROM_REPOSITORY.items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        files.append(File.generated(config, uri, content=text))
+    files.append(File.generated(config, SCHEMA_FILE.name, abs_src_path=str(SCHEMA_FILE)))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Make links fit that lead out of ``docs``, or come from there."""
+    del config, files
+    uri = page.file.src_uri
+    if uri in generated():
+        return markdown
+    return fitted(markdown, _FROM_REPOSITORY.get(uri, f"docs/{uri}"), uri)
+
+
+def on_post_build(*, config: MkDocsConfig) -> None:
+    """Take foreign addresses out of the theme's script, and its source map, which has them too."""
+    scripts = Path(config.site_dir) / "assets" / "javascripts"
+    for script in sorted(scripts.rglob("*.js")):
+        text = script.read_text(encoding="utf-8")
+        script.write_text(_FOREIGN.sub("", text), encoding="utf-8")
+    for extra in sorted(Path(config.site_dir).rglob("*.map")):
+        extra.unlink()

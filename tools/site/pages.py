@@ -1,0 +1,222 @@
+"""Pages of the site that are made when it is built, as Markdown.
+
+Texts and names from scenario files are escaped: what looks like Markdown or HTML in them is shown
+as it is.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Final
+
+from sim.scenario.loader import load
+from sim.scenario.scenario import Scenario
+from tools.catalogue_entries import Entry, entries
+from tools.site.api import first_sentence, public_modules
+from tools.site.facts import CATALOGUE
+from tools.site.links import ROOT, fitted
+
+FIELDS: Final = {
+    "a": "Acknowledgements and the ISR",
+    "b": "Truncation and recovery",
+    "c": "Controllers and metadata",
+    "d": "Placement, disks, retention",
+    "e": "Consumers and mirroring",
+    "f": "Ordering and transactions",
+}
+"""Fields of the catalogue by the letter of their entries."""
+
+_GRADES: Final = {
+    "exact": "as published, in numbers or in yes and no",
+    "same direction": "the effect is there; its size is not the source's, or a part is not run",
+}
+_MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]#|!~^])")
+
+
+def plain(text: str) -> str:
+    """Text that Markdown and HTML leave as it is."""
+    return _MARKDOWN.sub(r"\\\1", escape(text, quote=False))
+
+
+@cache
+def generated() -> Mapping[str, str]:
+    """Every page that is made: its place in the site, and its text."""
+    api = {f"api/{m}.md": f"# {m}\n\n::: {m}\n" for ms in public_modules().values() for m in ms}
+    fields = {f"gallery/{letter}.md": gallery_field(letter) for letter in FIELDS}
+    return {
+        "gallery/index.md": gallery_index(),
+        **fields,
+        "examples.md": examples(),
+        "notebooks.md": notebooks(),
+        "api/index.md": api_index(),
+        **api,
+        "project/license.md": f"# Licence\n\n```text\n{_read(ROOT / 'LICENSE')}\n```\n",
+    }
+
+
+def files_of(entry: Entry) -> list[Path]:
+    """Scenario files of an entry: the failure first, then what mends it, then variants."""
+    start = f"{entry.number[0].lower()}{int(entry.number[1:]):02}-"
+    files = sorted(CATALOGUE.glob(f"{start}*.yaml"))
+    order = {"historic": 0, "fixed": 1}
+    return sorted(files, key=lambda file: order.get(file.stem.rpartition("-")[2], 2))
+
+
+def gallery_index() -> str:
+    """The gallery's first page: every entry with its outcome and the picture of its failure."""
+    parts = [
+        "# The failure gallery",
+        "Which failures of Apache Kafka have been published, and what do they look like? Each card is "
+        "one of them. It leads to the history, the timelines of the failure and of what mends it, "
+        "the source, and the command that runs it.",
+        "A timeline shows, from top to bottom: the faults; the servers that were down or paused; the "
+        "active controller, if it changed; the partitions that fared worst, with the broker that "
+        "leads them; and how many records were acknowledged and read. The legend is below each.",
+        f"[How near each one comes to its source](../catalogue.md): {_grades()}.",
+    ]
+    for letter, title in FIELDS.items():
+        cards = "\n".join(_card(entry) for entry in _entries_of(letter) if files_of(entry))
+        parts += [f"## {title}", f'<div class="lq-cards">\n{cards}\n</div>']
+    return "\n\n".join(parts) + "\n"
+
+
+def gallery_field(letter: str) -> str:
+    """One field's page: its entries, with every scenario and its timeline."""
+    parts = [f"# {FIELDS[letter]}", "Published failures of this field, each with its timelines."]
+    for entry in _entries_of(letter):
+        parts.append(f"## {entry.number}: {plain(entry.name)} {{#{entry.number.lower()}}}")
+        parts.append(f"**Published:** {plain(entry.asked)}.")
+        found = f"**Reproduced:** {_GRADES.get(entry.grade, entry.grade or 'not compared')}"
+        parts.append(f"{found}{_in_brackets(entry.why)}.")
+        if entry.study:
+            parts.append(f"**Study:** {plain(entry.study)}.")
+        for file in files_of(entry):
+            parts += _scenario(file, entry)
+    return "\n\n".join(parts) + "\n"
+
+
+def examples() -> str:
+    """The scenarios beside the catalogue, whole."""
+    parts = [
+        "# Example scenarios",
+        "Which scenarios come with Logquake? Each of these runs as it is. `logquake init my.yaml "
+        "--from NAME` writes a copy of one to change.",
+    ]
+    for file in sorted((ROOT / "scenarios").glob("*.yaml")):
+        parts += [
+            f"## {file.stem}",
+            plain(load(file).claim),
+            f"```sh\nlogquake run scenarios/{file.name}\n```",
+            f"```yaml\n{_read(file)}\n```",
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def notebooks() -> str:
+    """The notebooks' text and code; outputs come when they are run."""
+    parts = [
+        "# Notebooks",
+        "What can be asked of runs in Python? One question in each of seven notebooks. They are in "
+        "the folder `notebooks`; here is their text and code, without outputs.",
+    ]
+    for file in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for place, cell in enumerate(json.loads(_read(file))["cells"]):
+            text = "".join(cell["source"])
+            if cell["cell_type"] == "code":
+                parts.append(f"```python\n{text}\n```")
+            else:
+                text = fitted(text, f"notebooks/{file.name}", "notebooks.md")
+                text = re.sub(r"^#", "##", text, flags=re.MULTILINE)
+                head, _, rest = text.partition("\n")
+                parts.append(f"{head} {{#{file.stem}}}\n{rest}" if not place else text)
+    return "\n\n".join(parts) + "\n"
+
+
+def api_index() -> str:
+    """The public modules, each with what it says of itself."""
+    parts = [
+        "# Python reference",
+        "Which modules are meant for use from outside? Those that the package `sim` offers by name, "
+        "those that documents and notebooks import, and those that [the "
+        "architecture](../architecture.md) names as places to read or to extend. All others may "
+        "change without notice.",
+    ]
+    for title, modules in public_modules().items():
+        rows = [f"| [`{name}`]({name}.md) | {first_sentence(name)} |" for name in modules]
+        parts += [f"## {title}", "\n".join(["| module | what it is |", "| --- | --- |", *rows])]
+    return "\n\n".join(parts) + "\n"
+
+
+def history_of(file: Path) -> tuple[str, str]:
+    """The comment at the head of a catalogue file: what happened, and the sources."""
+    lines = []
+    for line in _read(file).splitlines():
+        if not line.startswith("#"):
+            break
+        lines.append(line.removeprefix("#").strip())
+    told, _, source = "\n".join(lines).partition("\nSource:")
+    told = re.sub(r"^Failure catalogue \w+\.\s*", "", " ".join(told.split()))
+    return told, " ".join(source.split())
+
+
+def _scenario(file: Path, entry: Entry) -> Iterator[str]:
+    """One scenario file: claim, history, picture, command, the file itself."""
+    scenario = load(file)
+    kind = file.stem.removeprefix(f"{entry.number[0].lower()}{int(entry.number[1:]):02}-")
+    kind = kind.removeprefix(entry.name).strip("-").replace("-", " ") or "as it was"
+    told, source = history_of(file)
+    held = ", ".join(f"`{line.name}` {plain(line.given)}" for line in scenario.expect)
+    yield f"### {entry.number} {kind} {{#{file.stem}}}"
+    yield f"**{plain(scenario.claim)}**"
+    if told:
+        yield plain(told)
+    yield _picture(file, scenario)
+    yield f"```sh\nlogquake run scenarios/catalogue/{file.name}\n```"
+    yield f"Kafka {scenario.cluster.kafka}{_chosen(scenario)}. Expected, and held: {held}."
+    if source:
+        yield f"Source: {plain(source)}"
+    yaml = "\n".join(f"    {line}".rstrip() for line in _read(file).splitlines())
+    yield f'??? note "{file.name}"\n\n    ```yaml\n{yaml}\n    ```'
+
+
+def _picture(file: Path, scenario: Scenario) -> str:
+    words = escape(f"Timeline of {file.stem}: {scenario.claim}")
+    return (
+        f'<div class="lq-picture" markdown="0"><a href="{file.stem}.svg">'
+        f'<img src="{file.stem}.svg" alt="{words}" width="560" loading="lazy"></a></div>'
+    )
+
+
+def _chosen(scenario: Scenario) -> str:
+    """Behaviours that are not those of the newest version, as the file chooses them."""
+    chosen = ", ".join(f"`{name}: {choice}`" for name, choice in scenario.behaviours.items())
+    return f" with {chosen}" if chosen else ""
+
+
+def _card(entry: Entry) -> str:
+    file = files_of(entry)[0]
+    return (
+        f'<a class="lq-card" href="{entry.number[0].lower()}.html#{entry.number.lower()}">'
+        f"<b>{entry.number} {escape(entry.name)}</b><span>{escape(entry.asked)}</span>"
+        f'<img src="{file.stem}.svg" alt="" width="560" loading="lazy"></a>'
+    )
+
+
+def _entries_of(letter: str) -> list[Entry]:
+    return [entry for entry in entries() if entry.number[0].lower() == letter]
+
+
+def _grades() -> str:
+    grades = [entry.grade or "not compared" for entry in entries()]
+    return ", ".join(f"{grades.count(grade)} {grade}" for grade in dict.fromkeys(grades))
+
+
+def _in_brackets(text: str) -> str:
+    return f" ({plain(text)})" if text else ""
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8").strip("\n")
