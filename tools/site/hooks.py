@@ -2,13 +2,14 @@
 
 import re
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from sim.scenario.schema.json_schema import SCHEMA_FILE
+from tools.site.api import public_modules
 from tools.site.links import PAGES, ROOT, fitted
 from tools.site.pages import generated
 
@@ -23,13 +24,36 @@ _FOREIGN: Final = re.compile(r"https://unpkg\.com/[\w@./-]*")
 """Where the theme's script would load helpers for pages and browsers that this site has not."""
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put pages into the navigation that it names by a star."""
+    config.nav = [_expanded(item) for item in config.nav or ()]
+    return config
+
+
+def _expanded(item: Any) -> Any:  # noqa: ANN401 - YAML
+    if not isinstance(item, dict):
+        return item
+    [(title, inner)] = item.items()
+    if inner == "api/*":
+        parts = [
+            {part: [{name: f"api/{name}.md"} for name in modules]}
+            for part, modules in public_modules().items()
+        ]
+        return {title: ["api/index.md", *parts]}
+    if inner == "decisions/*":
+        pages = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+        return {title: ["decisions/README.md", *(f"decisions/{page.name}" for page in pages)]}
+    return {title: [_expanded(each) for each in inner] if isinstance(inner, list) else inner}
+
+
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add the pages that are not in ``docs``, and the schema."""
     for uri, text in generated().items():
         files.append(File.generated(config, uri, content=text))
     for uri, path in _FROM_REPOSITORY.items():
         text = (ROOT / path).read_text(encoding="utf-8")
-        files.append(File.generated(config, uri, content=text))
+        alone = "---\nhide: [navigation]\n---\n" if uri == "index.md" else ""
+        files.append(File.generated(config, uri, content=alone + text))
     files.append(File.generated(config, SCHEMA_FILE.name, abs_src_path=str(SCHEMA_FILE)))
     return files
 

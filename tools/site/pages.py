@@ -12,6 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
+import yaml
+
 from sim.scenario.loader import load
 from sim.scenario.scenario import Scenario
 from tools.catalogue_entries import Entry, entries
@@ -30,8 +32,8 @@ FIELDS: Final = {
 """Fields of the catalogue by the letter of their entries."""
 
 _GRADES: Final = {
-    "exact": "as published, in numbers or in yes and no",
-    "same direction": "the effect is there; its size is not the source's, or a part is not run",
+    "exact": "As published, in numbers or in yes and no",
+    "same direction": "The effect is there; its size is not the source's, or a part is not run",
 }
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]#|!~^])")
 
@@ -44,7 +46,7 @@ def plain(text: str) -> str:
 @cache
 def generated() -> Mapping[str, str]:
     """Every page that is made: its place in the site, and its text."""
-    api = {f"api/{m}.md": f"# {m}\n\n::: {m}\n" for ms in public_modules().values() for m in ms}
+    api = {f"api/{m}.md": f"::: {m}\n" for ms in public_modules().values() for m in ms}
     fields = {f"gallery/{letter}.md": gallery_field(letter) for letter in FIELDS}
     return {
         "gallery/index.md": gallery_index(),
@@ -85,12 +87,18 @@ def gallery_index() -> str:
 
 def gallery_field(letter: str) -> str:
     """One field's page: its entries, with every scenario and its timeline."""
-    parts = [f"# {FIELDS[letter]}", "Published failures of this field, each with its timelines."]
-    for entry in _entries_of(letter):
+    found = _entries_of(letter)
+    parts = [
+        f"# {FIELDS[letter]}",
+        f"What went wrong in {len(found)} published failures, and what mends each? Of every entry: "
+        "what its source reports, the failure as it was (historic), the same history with what "
+        "mends it (fixed), and variants. All pictures are of the runs that the commands make.",
+    ]
+    for entry in found:
         parts.append(f"## {entry.number}: {plain(entry.name)} {{#{entry.number.lower()}}}")
-        parts.append(f"**Published:** {plain(entry.asked)}.")
-        found = f"**Reproduced:** {_GRADES.get(entry.grade, entry.grade or 'not compared')}"
-        parts.append(f"{found}{_in_brackets(entry.why)}.")
+        parts.append(f"**Published:** {plain(_sentence(entry.asked))}")
+        grade = _GRADES.get(entry.grade, entry.grade or "Not compared with its source")
+        parts.append(f"**Reproduced:** {grade}{_in_brackets(entry.why)}.")
         if entry.study:
             parts.append(f"**Study:** {plain(entry.study)}.")
         for file in files_of(entry):
@@ -166,20 +174,20 @@ def _scenario(file: Path, entry: Entry) -> Iterator[str]:
     """One scenario file: claim, history, picture, command, the file itself."""
     scenario = load(file)
     kind = file.stem.removeprefix(f"{entry.number[0].lower()}{int(entry.number[1:]):02}-")
-    kind = kind.removeprefix(entry.name).strip("-").replace("-", " ") or "as it was"
+    kind = kind.removeprefix(entry.name).strip("-").replace("-", " ") or "control"
     told, source = history_of(file)
     held = ", ".join(f"`{line.name}` {plain(line.given)}" for line in scenario.expect)
-    yield f"### {entry.number} {kind} {{#{file.stem}}}"
+    yield f"### {entry.number}, {kind} {{#{file.stem}}}"
     yield f"**{plain(scenario.claim)}**"
     if told:
         yield plain(told)
     yield _picture(file, scenario)
     yield f"```sh\nlogquake run scenarios/catalogue/{file.name}\n```"
-    yield f"Kafka {scenario.cluster.kafka}{_chosen(scenario)}. Expected, and held: {held}."
+    yield f"Kafka {scenario.cluster.kafka}{_chosen(file, scenario)}. Expected, and held: {held}."
     if source:
         yield f"Source: {plain(source)}"
-    yaml = "\n".join(f"    {line}".rstrip() for line in _read(file).splitlines())
-    yield f'??? note "{file.name}"\n\n    ```yaml\n{yaml}\n    ```'
+    text = "\n".join(f"    {line}".rstrip() for line in _read(file).splitlines())
+    yield f'??? note "{file.name}"\n\n    ```yaml\n{text}\n    ```'
 
 
 def _picture(file: Path, scenario: Scenario) -> str:
@@ -190,9 +198,10 @@ def _picture(file: Path, scenario: Scenario) -> str:
     )
 
 
-def _chosen(scenario: Scenario) -> str:
+def _chosen(file: Path, scenario: Scenario) -> str:
     """Behaviours that are not those of the newest version, as the file chooses them."""
-    chosen = ", ".join(f"`{name}: {choice}`" for name, choice in scenario.behaviours.items())
+    given = yaml.safe_load(file.read_text(encoding="utf-8")).get("behaviours", {})
+    chosen = ", ".join(f"`{name}: {scenario.behaviours[name]}`" for name in given)
     return f" with {chosen}" if chosen else ""
 
 
@@ -200,7 +209,7 @@ def _card(entry: Entry) -> str:
     file = files_of(entry)[0]
     return (
         f'<a class="lq-card" href="{entry.number[0].lower()}.html#{entry.number.lower()}">'
-        f"<b>{entry.number} {escape(entry.name)}</b><span>{escape(entry.asked)}</span>"
+        f"<b>{entry.number} {escape(entry.name)}</b><span>{escape(_sentence(entry.asked))}</span>"
         f'<img src="{file.stem}.svg" alt="" width="560" loading="lazy"></a>'
     )
 
@@ -212,6 +221,10 @@ def _entries_of(letter: str) -> list[Entry]:
 def _grades() -> str:
     grades = [entry.grade or "not compared" for entry in entries()]
     return ", ".join(f"{grades.count(grade)} {grade}" for grade in dict.fromkeys(grades))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _in_brackets(text: str) -> str:

@@ -198,7 +198,7 @@ def _legend(drawing: _Drawing) -> None:
         entries.append(("truncation", "log truncated"))
     x = _LEFT
     for state, words in entries:
-        wide = 24 + round(len(words) * (_CHARACTER + 0.3))
+        wide = 28 + round(len(words) * (_CHARACTER + 0.2))
         if x + wide > WIDTH:
             x, drawing.y = _LEFT, drawing.y + 14
         y = drawing.y
