@@ -1,0 +1,1 @@
+"""The documentation as a site: its pages, links and pictures. MkDocs calls `hooks`."""
