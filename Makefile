@@ -21,7 +21,7 @@ LONG := slow or night
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pyc
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup compile demo quick test test-all test-kafka tenth turn night check lint format docs kafka-facts picture changes bench lock clean
+.PHONY: help setup compile demo quick test test-all test-kafka tenth turn night check lint format docs site gallery kafka-facts picture changes bench lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -89,9 +89,15 @@ format: $(STAMP)  ## format the code
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-docs: $(STAMP)  ## write what is generated: types of the trace's rows, parts of the documents
+docs: $(STAMP)  ## write what is generated: types of the trace's rows, parts of the documents, the JSON Schema
 	@$(BIN)/python -m tools.trace_rows
 	@$(BIN)/python -m tools.tables_doc
+
+site: $(STAMP)  ## the documents as a site: build/site/index.html, which needs neither server nor network
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+gallery: compile  ## draw the timelines of the failure catalogue again; a quarter of an hour after a change of the simulator
+	@$(BIN)/python -m tools.site.gallery
 
 kafka-facts: $(STAMP)  ## read Kafka's settings and messages out of its released jars again; needs mvn and Java 17
 	@$(BIN)/python -m tools.kafka_facts

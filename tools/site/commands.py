@@ -8,7 +8,6 @@ import typer.main
 
 from sim.cli import app
 
-
 _VALUE: Final = re.compile(r" <([^>]*)>")
 _VALUES: Final = {"path": "PATH", "str": "TEXT", "int": "N", "int range": "N"}
 """Names of values whose type alone is known."""

@@ -1,4 +1,4 @@
-"""What the site's builder, MkDocs, asks of this project: pages, links, and nothing from elsewhere."""
+"""Hooks that MkDocs calls: pages that are made, links that fit, nothing from elsewhere."""
 
 import re
 from pathlib import Path
@@ -68,7 +68,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
 
 def on_post_build(*, config: MkDocsConfig) -> None:
-    """Take foreign addresses out of the theme's script, and its source map, which has them too."""
+    """Take foreign addresses out of the theme's script, and what only a server has a use for."""
+    (Path(config.site_dir) / "404.html").unlink(missing_ok=True)
     scripts = Path(config.site_dir) / "assets" / "javascripts"
     for script in sorted(scripts.rglob("*.js")):
         text = script.read_text(encoding="utf-8")

@@ -35,6 +35,28 @@ _GRADES: Final = {
     "exact": "As published, in numbers or in yes and no",
     "same direction": "The effect is there; its size is not the source's, or a part is not run",
 }
+_GALLERY: Final = """\
+Which failures of Apache Kafka have been published, and what do they look like? Each card is one of
+them. It leads to the history, the timelines of the failure and of what mends it, the source, and
+the command that runs it.
+
+A timeline shows, from top to bottom: the faults; the servers that were down or paused; the active
+controller, if it changed; the partitions that fared worst, with the broker that leads them; and how
+many records were acknowledged and read. The legend is below each."""
+_FIELD: Final = """\
+What went wrong in {count} published failures, and what mends each? Of every entry: what its source
+reports, the failure as it was (historic), the same history with what mends it (fixed), and
+variants. All pictures are of the runs that the commands make."""
+_EXAMPLES: Final = """\
+Which scenarios come with Logquake? Each of these runs as it is. `logquake init my.yaml --from NAME`
+writes a copy of one to change."""
+_NOTEBOOKS: Final = """\
+What can be asked of runs in Python? One question in each of seven notebooks. They are in the folder
+`notebooks`; here is their text and code, without outputs."""
+_API: Final = """\
+Which modules are meant for use from outside? Those that the package `sim` offers by name, those
+that documents and notebooks import, and those that [the architecture](../architecture.md) names as
+places to read or to extend. All others may change without notice."""
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]#|!~^])")
 
 
@@ -71,16 +93,11 @@ def gallery_index() -> str:
     """The gallery's first page: every entry with its outcome and the picture of its failure."""
     parts = [
         "# The failure gallery",
-        "Which failures of Apache Kafka have been published, and what do they look like? Each card is "
-        "one of them. It leads to the history, the timelines of the failure and of what mends it, "
-        "the source, and the command that runs it.",
-        "A timeline shows, from top to bottom: the faults; the servers that were down or paused; the "
-        "active controller, if it changed; the partitions that fared worst, with the broker that "
-        "leads them; and how many records were acknowledged and read. The legend is below each.",
+        _GALLERY,
         f"[How near each one comes to its source](../catalogue.md): {_grades()}.",
     ]
     for letter, title in FIELDS.items():
-        cards = "\n".join(_card(entry) for entry in _entries_of(letter) if files_of(entry))
+        cards = "\n".join(_card(entry) for entry in _entries_of(letter))
         parts += [f"## {title}", f'<div class="lq-cards">\n{cards}\n</div>']
     return "\n\n".join(parts) + "\n"
 
@@ -90,9 +107,7 @@ def gallery_field(letter: str) -> str:
     found = _entries_of(letter)
     parts = [
         f"# {FIELDS[letter]}",
-        f"What went wrong in {len(found)} published failures, and what mends each? Of every entry: "
-        "what its source reports, the failure as it was (historic), the same history with what "
-        "mends it (fixed), and variants. All pictures are of the runs that the commands make.",
+        _FIELD.format(count=len(found)),
     ]
     for entry in found:
         parts.append(f"## {entry.number}: {plain(entry.name)} {{#{entry.number.lower()}}}")
@@ -110,8 +125,7 @@ def examples() -> str:
     """The scenarios beside the catalogue, whole."""
     parts = [
         "# Example scenarios",
-        "Which scenarios come with Logquake? Each of these runs as it is. `logquake init my.yaml "
-        "--from NAME` writes a copy of one to change.",
+        _EXAMPLES,
     ]
     for file in sorted((ROOT / "scenarios").glob("*.yaml")):
         parts += [
@@ -127,8 +141,7 @@ def notebooks() -> str:
     """The notebooks' text and code; outputs come when they are run."""
     parts = [
         "# Notebooks",
-        "What can be asked of runs in Python? One question in each of seven notebooks. They are in "
-        "the folder `notebooks`; here is their text and code, without outputs.",
+        _NOTEBOOKS,
     ]
     for file in sorted((ROOT / "notebooks").glob("*.ipynb")):
         for place, cell in enumerate(json.loads(_read(file))["cells"]):
@@ -147,10 +160,7 @@ def api_index() -> str:
     """The public modules, each with what it says of itself."""
     parts = [
         "# Python reference",
-        "Which modules are meant for use from outside? Those that the package `sim` offers by name, "
-        "those that documents and notebooks import, and those that [the "
-        "architecture](../architecture.md) names as places to read or to extend. All others may "
-        "change without notice.",
+        _API,
     ]
     for title, modules in public_modules().items():
         rows = [f"| [`{name}`]({name}.md) | {first_sentence(name)} |" for name in modules]
@@ -166,8 +176,8 @@ def history_of(file: Path) -> tuple[str, str]:
             break
         lines.append(line.removeprefix("#").strip())
     told, _, source = "\n".join(lines).partition("\nSource:")
-    told = re.sub(r"^Failure catalogue \w+\.\s*", "", " ".join(told.split()))
-    return told, " ".join(source.split())
+    told = re.sub(r"^Failure catalogue \w+[.,:]?\s*", "", " ".join(told.split()))
+    return f"{told[:1].upper()}{told[1:]}", " ".join(source.split())
 
 
 def _scenario(file: Path, entry: Entry) -> Iterator[str]:
@@ -206,11 +216,14 @@ def _chosen(file: Path, scenario: Scenario) -> str:
 
 
 def _card(entry: Entry) -> str:
-    file = files_of(entry)[0]
+    shown = "".join(
+        f'<img src="{file.stem}.svg" alt="" width="560" loading="lazy">'
+        for file in files_of(entry)[:1]
+    )
     return (
         f'<a class="lq-card" href="{entry.number[0].lower()}.html#{entry.number.lower()}">'
         f"<b>{entry.number} {escape(entry.name)}</b><span>{escape(_sentence(entry.asked))}</span>"
-        f'<img src="{file.stem}.svg" alt="" width="560" loading="lazy"></a>'
+        f"{shown}</a>"
     )
 
 

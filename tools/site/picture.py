@@ -27,8 +27,15 @@ _CHARACTER: Final = 5.3
 
 _CLASSES: Final = {
     **dict(zip(LEVELS, ("l0", "l1", "l2", "l3"), strict=True)),
-    **{"up": "l0", "starting": "l1", "paused": "l1", DOWN: "l3", "fault": "f", "term": "l0"},
-    **{"settled": "l0", "rebalancing": "l1", "outage": "o"},
+    "up": "l0",
+    "starting": "l1",
+    "paused": "l1",
+    DOWN: "l3",
+    "fault": "f",
+    "term": "l0",
+    "settled": "l0",
+    "rebalancing": "l1",
+    "outage": "o",
 }
 _LEGEND: Final = (
     (LEVELS[0], "in sync"),
@@ -123,8 +130,9 @@ def _track(drawing: _Drawing, track: Track) -> None:
 
 
 def _labels(drawing: _Drawing, lane: Lane) -> Iterator[tuple[int, str, str]]:
-    """What is written on a lane: where, words, class. A fault's words may be longer than its bar;
-    other words that have no room are left out.
+    """Words on a lane: where, words, class.
+
+    A fault's words may be longer than its bar; other words that have no room are left out.
     """
     for span in lane.spans:
         left, right = drawing.x(span.from_us) + 3, drawing.x(span.to_us)

@@ -14,7 +14,6 @@ from pydantic_core import core_schema
 
 from sim.scenario.schema.file import ScenarioModel
 
-
 SCHEMA_FILE: Final = Path(__file__).with_name("logquake.schema.json")
 """The schema as a file of the package."""
 
