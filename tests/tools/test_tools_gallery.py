@@ -10,7 +10,7 @@ from sim.scenario.loader import load
 from sim.units import SECOND
 from tools.site import facts, lanes
 from tools.site.facts import CATALOGUE, facts_of
-from tools.site.picture import PICTURES, draw, picture_of
+from tools.site.picture import PICTURES, draw, found_in, picture_of
 
 FILES = sorted(CATALOGUE.glob("*.yaml"))
 LARGEST = 30_000
@@ -24,6 +24,11 @@ def run_facts(**more):
     return {
         "scenario": "small",
         "digest": "0" * 64,
+        "answer": {
+            "lost": "3 of 9 acknowledged records; the first: ...",
+            "down": "produce 8.658 s (x)",
+        },
+        "expectations": [["lost_acked", "at least 1", "3"], ["lag.max", "< 3", "2"]],
         "seed": 1,
         "end_us": 60 * SECOND,
         "faults": [],
@@ -62,7 +67,10 @@ def test_pictures_are_small_and_fetch_nothing():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_picture_is_of_the_scenario_as_it_is_now(path: Path):
     digest = load(path).digest[:12]
-    assert f"<desc>scenario {digest}</desc>" in picture_of(path).read_text(), "run: make gallery"
+    (word, of), *found = found_in(picture_of(path))
+    assert (word, of) == ("scenario", digest), "run: make gallery"
+    names = [line.name for line in load(path).expect]
+    assert [name for name, _ in found] == ["lost", "down", *names]
 
 
 @pytest.mark.slow
@@ -164,6 +172,15 @@ def test_names_of_a_scenario_are_escaped_in_a_picture():
     )  # fmt: skip
     ET.fromstring(text)
     assert "<script" not in text
+
+
+def test_a_picture_says_what_its_run_found(tmp_path):
+    picture = tmp_path / "small.svg"
+    picture.write_text(draw(run_facts()))
+    assert found_in(picture) == [
+        ("scenario", "0" * 12), ("lost", "3 of 9 acknowledged records"), ("down", "produce 8.7 s"),
+        ("lost_acked", "3"), ("lag.max", "2"),
+    ]  # fmt: skip
 
 
 def test_a_burst_does_not_flatten_all_other_counts():

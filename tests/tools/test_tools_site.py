@@ -8,6 +8,7 @@ import pytest
 from griffe import Docstring, Module
 
 import sim
+from sim.scenario.loader import load
 from tools.catalogue_entries import entries
 from tools.site import api, links, pages, roles
 from tools.site.facts import CATALOGUE
@@ -58,11 +59,14 @@ def test_names_that_look_like_markdown_or_html_are_shown_as_they_are():
     assert text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"') == HOSTILE
 
 
-def test_a_scenario_with_a_hostile_claim_cannot_speak_on_its_page(tmp_path):
+def test_a_scenario_with_a_hostile_claim_cannot_speak_on_its_page(tmp_path, monkeypatch):
     file = tmp_path / "a01-acks0-leader-kill-x.yaml"
     text = (CATALOGUE / "a01-acks0-leader-kill-fixed.yaml").read_text()
     claim = "</script><script>alert(1)</script>" + HOSTILE + "."
     file.write_text(re.sub(r"^claim:.*$", lambda _: f"claim: '{claim}'", text, flags=re.MULTILINE))
+    told = [("scenario", ""), ("lost", HOSTILE), ("down", HOSTILE)]
+    told += [(line.name, HOSTILE) for line in load(file).expect]
+    monkeypatch.setattr(pages, "found_in", lambda _: told)
     shown = "\n\n".join(pages._scenario(file, entries()[0]))
     outside = re.sub(r"```.*?```", "", shown, flags=re.DOTALL)
     assert "<script" not in outside

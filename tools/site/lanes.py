@@ -3,7 +3,7 @@
 The states are those of the report's timeline, from a run's facts instead of Spark's frames.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -80,16 +80,19 @@ def instant(at_us: Micros, end_us: Micros) -> str:
 
 
 def _faults(facts: Facts) -> Track:
+    """Faults that began; those of one kind, from one instant to one other, share a lane."""
     end = facts["end_us"]
-    lanes = []
+    alike: dict[tuple[str, Micros, Micros | None], list[Mapping[str, Any]]] = {}
     for fault in facts["faults"]:
-        began, healed = fault["began_us"], fault["healed_us"]
-        if began is None or began > end:
-            continue
-        lasts = KINDS[fault["kind"]].span == "lasting"
+        if fault["began_us"] is not None and fault["began_us"] <= end:
+            key = (fault["kind"], fault["began_us"], fault["healed_us"])
+            alike.setdefault(key, []).append(fault)
+    lanes = []
+    for (kind, began, healed), (fault, *others) in alike.items():
+        lasts = KINDS[kind].span == "lasting"
         until = min(healed, end) if healed is not None else end if lasts else began
-        words = f"{fault['kind']} of {fault['resolved'] or fault['target']}: {fault['effect']}"
-        label = f"{fault['kind']} {fault['target']}".strip()
+        words = f"{kind} of {fault['resolved'] or fault['target']}: {fault['effect']}"
+        label = f"{kind} {fault['target']}".strip() + (f" and {len(others)} more" if others else "")
         lanes.append(Lane("", (Span(max(0, began), until, "fault", label, words),)))
     return Track("faults", *_first(lanes, MOST_FAULTS))
 
@@ -146,8 +149,12 @@ def _partitions(facts: Facts) -> Track:
     lanes = [_partition(facts, name, rows) for name, rows in changes.items()]
     ranked = sorted(lanes, key=lambda lane: (*_calm(lane), *_by_number(lane)))
     worst = [lane for place, lane in enumerate(ranked) if not place or _is_troubled(lane)]
-    shown, omitted = _first(worst, MOST_PARTITIONS)
-    return Track("partitions", tuple(sorted(shown, key=_by_number)), omitted)
+    of_users = [lane for lane in worst if not lane.name.startswith("__")]
+    internal = [lane for lane in worst if lane.name.startswith("__")]
+    shown = [*of_users[:MOST_PARTITIONS], *internal[:1]]
+    return Track(
+        "partitions", tuple(sorted(shown, key=_by_number)), max(0, len(worst) - len(shown))
+    )
 
 
 def _partition(facts: Facts, name: str, rows: Sequence[list[Any]]) -> Lane:

@@ -20,6 +20,7 @@ from tools.catalogue_entries import Entry, entries
 from tools.site.api import first_sentence, public_modules
 from tools.site.facts import CATALOGUE
 from tools.site.links import ROOT, fitted
+from tools.site.picture import found_in, picture_of
 
 FIELDS: Final = {
     "a": "Acknowledgements and the ISR",
@@ -186,25 +187,38 @@ def _scenario(file: Path, entry: Entry) -> Iterator[str]:
     kind = file.stem.removeprefix(f"{entry.number[0].lower()}{int(entry.number[1:]):02}-")
     kind = kind.removeprefix(entry.name).strip("-").replace("-", " ") or "control"
     told, source = history_of(file)
-    held = ", ".join(f"`{line.name}` {plain(line.given)}" for line in scenario.expect)
     yield f"### {entry.number}, {kind} {{#{file.stem}}}"
     yield f"**{plain(scenario.claim)}**"
     if told:
         yield plain(told)
     yield _picture(file, scenario)
     yield f"```sh\nlogquake run scenarios/catalogue/{file.name}\n```"
-    yield f"Kafka {scenario.cluster.kafka}{_chosen(file, scenario)}. Expected, and held: {held}."
+    yield f"Kafka {scenario.cluster.kafka}{_chosen(file, scenario)}."
+    yield _found(file, scenario)
     if source:
         yield f"Source: {plain(source)}"
     text = "\n".join(f"    {line}".rstrip() for line in _read(file).splitlines())
     yield f'??? note "{file.name}"\n\n    ```yaml\n{text}\n    ```'
 
 
+def _found(file: Path, scenario: Scenario) -> str:
+    """What the run found: losses, outages, and each expectation with its bound."""
+    _, *ends = found_in(picture_of(file))
+    asked = ["", "", *(line.given for line in scenario.expect)]
+    rows = [
+        f"| {word if place < 2 else f'`{word}`'} | {plain(bound)} | {plain(shown)} |"
+        for place, ((word, shown), bound) in enumerate(zip(ends, asked, strict=True))
+    ]
+    return "\n".join(["| | expected | found |", "| --- | --- | --- |", *rows])
+
+
 def _picture(file: Path, scenario: Scenario) -> str:
     words = escape(f"Timeline of {file.stem}: {scenario.claim}")
+    alone = "\n\nThe timeline is of this cluster, without those beside it."
     return (
         f'<div class="lq-picture" markdown="0"><a href="{file.stem}.svg">'
         f'<img src="{file.stem}.svg" alt="{words}" width="560" loading="lazy"></a></div>'
+        f"{alone if scenario.clusters else ''}"
     )
 
 

@@ -4,10 +4,12 @@ Coordinates are whole pixels: what moves by less than one leaves the picture as 
 comes from a scenario file and is escaped.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Final
+from xml.etree import ElementTree as ET
 
 from sim.units import SECOND, Micros
 from tools.site.facts import ROOT, Facts
@@ -34,25 +36,27 @@ _CLASSES: Final = {
     "fault": "f",
     "term": "l0",
     "settled": "l0",
-    "rebalancing": "l1",
+    "rebalancing": "b",
     "outage": "o",
 }
 _LEGEND: Final = (
     (LEVELS[0], "in sync"),
     (LEVELS[1], "some out of sync"),
+    ("paused", "paused"),
     (LEVELS[2], "below min.insync.replicas"),
     (LEVELS[3], "no leader"),
     (DOWN, "down"),
+    ("rebalancing", "rebalancing"),
     ("outage", "no acknowledgement"),
 )
 _STYLE: Final = """
 text{font:10px system-ui,sans-serif;fill:#1f2937}
 .n{text-anchor:end}.q{fill:#4b5563}.g{stroke:#d1d5db}.p{fill:none}
-.l0{fill:#b7dfc3}.l1{fill:#f3c56f}.l2{fill:#ee8a80}.l3{fill:#1f2937}.f{fill:#d8d4f2}
+.l0{fill:#b7dfc3}.l1{fill:#f3c56f}.l2{fill:#ee8a80}.l3{fill:#1f2937}.f{fill:#d8d4f2}.b{fill:#b9d2f6}
 .o{fill:#b91c1c}.a{fill:#2563eb}.r{fill:#0f766e}.w{fill:#fff}
 @media(prefers-color-scheme:dark){
 text{fill:#e5e7eb}.q{fill:#a8b0bd}.g{stroke:#4b5563}
-.l0{fill:#22593a}.l1{fill:#855a12}.l2{fill:#a83b34}.l3{fill:#e5e7eb}.f{fill:#4a4378}
+.l0{fill:#22593a}.l1{fill:#855a12}.l2{fill:#a83b34}.l3{fill:#e5e7eb}.f{fill:#4a4378}.b{fill:#2b4f86}
 .o{fill:#f87171}.a{fill:#7ba7f7}.r{fill:#4cc0b2}.w{fill:#111827}}
 """
 
@@ -103,12 +107,30 @@ def draw(facts: Facts) -> str:
     _axis(drawing)
     _legend(drawing)
     label = escape(f"Timeline of {facts['scenario']}, seed {facts['seed']}")
-    note = escape(f"scenario {facts['digest'][:12]}")
+    note = escape("\n".join(found_lines(facts)))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {drawing.y}" '
         f'width="{WIDTH}" height="{drawing.y}" role="img" aria-label="{label}">\n'
         f"<desc>{note}</desc><style>{_STYLE}</style>\n" + "\n".join(drawing.parts) + "\n</svg>\n"
     )
+
+
+def found_lines(facts: Facts) -> Iterator[str]:
+    """What a run found, in a picture's description: a word, a colon and a value in each line."""
+    yield f"scenario: {facts['digest'][:12]}"
+    yield f"lost: {facts['answer']['lost'].partition(';')[0]}"
+    longest = re.findall(r"(\w[\w ]*?) ([\d.]+) s \(", facts["answer"]["down"])
+    down = ", ".join(f"{what} {float(seconds):.1f} s" for what, seconds in longest)
+    yield f"down: {down or 'never for a second or longer'}"
+    for name, _, shown in facts["expectations"]:
+        yield f"{name}: {shown}"
+
+
+def found_in(picture: Path) -> list[tuple[str, str]]:
+    """What a picture's run found, as :func:`found_lines` has it; expectations come last."""
+    text = ET.parse(picture).findtext("{http://www.w3.org/2000/svg}desc") or ""  # noqa: S314 - ours
+    lines = (line.partition(": ") for line in text.splitlines())
+    return [(word, value) for word, _, value in lines]
 
 
 def _track(drawing: _Drawing, track: Track) -> None:
@@ -200,8 +222,10 @@ def _axis(drawing: _Drawing) -> None:
 def _legend(drawing: _Drawing) -> None:
     """The colours that occur among the partitions, and the triangle."""
     entries = [(state, words) for state, words in _LEGEND if state in drawing.states]
-    if DOWN in drawing.states and LEVELS[3] in drawing.states:
-        entries = [(s, "down, no leader" if s == DOWN else w) for s, w in entries if s != LEVELS[3]]
+    for first, second in ((LEVELS[1], "paused"), (LEVELS[3], DOWN)):
+        if {first, second} <= set(drawing.states):
+            both = f"{second}, {dict(_LEGEND)[first]}"
+            entries = [(s, both if s == second else w) for s, w in entries if s != first]
     if "truncation" in drawing.states:
         entries.append(("truncation", "log truncated"))
     x = _LEFT
@@ -225,13 +249,16 @@ def _legend(drawing: _Drawing) -> None:
 
 def _round(number: int) -> int:
     """Two digits, so that a picture does not change with a few records."""
-    power = 10 ** max(0, len(str(number)) - 2)
+    power = int(f"1{'0' * max(0, len(str(number)) - 2)}")
     return number // power * power
 
 
 def _short(words: str, most: float) -> str:
-    """Words cut to a number of characters, with an ellipsis."""
-    return words if len(words) <= most else words[: int(most) - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    """Words cut to a number of characters, with an ellipsis; a number at the end stays."""
+    if len(words) <= most:
+        return words
+    end = f"-{words.rpartition('-')[2]}" if re.search(r"-\d+$", words) else ""
+    return words[: int(most) - 1 - len(end)] + "\N{HORIZONTAL ELLIPSIS}" + end
 
 
 def picture_of(path: Path) -> Path:
