@@ -28,7 +28,7 @@ class Shown(NamedTuple):
 
     line: int
     words: tuple[str, ...]
-    """What follows ``logquake``; without redirections."""
+    """Words after ``logquake``, without redirections."""
 
 
 def shown_commands(text: str) -> Iterator[Shown]:

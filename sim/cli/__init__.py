@@ -138,7 +138,7 @@ def check(
         Path | None, typer.Option(help="Compare with what runs measured then.")
     ] = None,
     *,
-    update: Annotated[bool, typer.Option("--update", help="Write the baseline anew.")] = False,
+    update: Annotated[bool, typer.Option("--update", help="Write the baseline again.")] = False,
     golden: Annotated[
         bool, typer.Option("--golden", help="A trace that moved since the baseline is a failure.")
     ] = False,
@@ -150,7 +150,7 @@ def check(
     ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep runs that held, too.")] = False,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Run everything anew, and remember nothing.")
+        bool, typer.Option("--no-cache", help="Run everything again, and remember nothing.")
     ] = False,
     annotate: Annotated[
         bool, typer.Option(help="Print GitHub's annotations.", envvar="GITHUB_ACTIONS")
@@ -277,7 +277,7 @@ def verdict(
     ] = None,
     *,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Run everything anew, and remember nothing.")
+        bool, typer.Option("--no-cache", help="Run everything again, and remember nothing.")
     ] = False,
     json: AsJson = False,
 ) -> None:

@@ -59,14 +59,14 @@ def test_names_that_look_like_markdown_or_html_are_shown_as_they_are():
     assert text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"') == HOSTILE
 
 
-def test_a_scenario_with_a_hostile_claim_cannot_speak_on_its_page(tmp_path, monkeypatch):
+def test_a_scenario_with_a_hostile_claim_cannot_run_a_script_on_its_page(tmp_path, monkeypatch):
     file = tmp_path / "a01-acks0-leader-kill-x.yaml"
     text = (CATALOGUE / "a01-acks0-leader-kill-fixed.yaml").read_text()
     claim = "</script><script>alert(1)</script>" + HOSTILE + "."
     file.write_text(re.sub(r"^claim:.*$", lambda _: f"claim: '{claim}'", text, flags=re.MULTILINE))
-    told = [("scenario", ""), ("lost", HOSTILE), ("down", HOSTILE)]
-    told += [(line.name, HOSTILE) for line in load(file).expect]
-    monkeypatch.setattr(pages, "found_in", lambda _: told)
+    lines = [("scenario", ""), ("lost", HOSTILE), ("down", HOSTILE)]
+    lines += [(line.name, HOSTILE) for line in load(file).expect]
+    monkeypatch.setattr(pages, "found_in", lambda _: lines)
     shown = "\n\n".join(pages._scenario(file, entries()[0]))
     outside = re.sub(r"```.*?```", "", shown, flags=re.DOTALL)
     assert "<script" not in outside
@@ -82,10 +82,10 @@ def test_every_entry_and_every_scenario_of_the_catalogue_is_in_the_gallery():
     for file in CATALOGUE.glob("*.yaml"):
         assert f"{{#{file.stem}}}" in shown, file.stem
         assert f'<img src="{file.stem}.svg"' in shown, file.stem
-        told, source = pages.history_of(file)
-        assert told, file.stem
-        assert "Source:" not in told
-        assert not told.startswith("Failure catalogue")
+        lines, source = pages.history_of(file)
+        assert lines, file.stem
+        assert "Source:" not in lines
+        assert not lines.startswith("Failure catalogue")
         assert source or "beside it" in file.read_text(), f"{file.stem} names no source"
 
 

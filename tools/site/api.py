@@ -39,7 +39,7 @@ def public_modules() -> dict[str, tuple[str, ...]]:
 
 
 def first_sentence(module: str) -> str:
-    """What a module's docstring says of it first."""
+    """First sentence of a module's docstring."""
     tree = ast.parse(_file(module).read_text(encoding="utf-8"))
     text = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
     return text.replace("``", "`")

@@ -33,7 +33,7 @@ _NO_PLACE: Final = ("mailto:", "javascript:", "data:")
 
 
 class _Page(HTMLParser):
-    """What a page links to, what it loads, and its anchors."""
+    """Links of a page, addresses that it loads, and its anchors."""
 
     def __init__(self) -> None:
         super().__init__()

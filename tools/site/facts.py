@@ -20,7 +20,7 @@ from sim.suite.plan import code_digest, run_key
 from sim.units import Micros
 
 Facts: TypeAlias = Mapping[str, Any]
-"""What :func:`facts_of` returns, as it is in JSON."""
+"""Facts of a run, as :func:`facts_of` returns them and JSON holds them."""
 
 ROOT: Final = Path(__file__).parents[2]
 CATALOGUE: Final = ROOT / "scenarios" / "catalogue"

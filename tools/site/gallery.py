@@ -35,7 +35,7 @@ def make_gallery(names: Sequence[str] = ()) -> int:
 def main() -> None:
     """Draw what is named on the command line, or everything."""
     moved = make_gallery(sys.argv[1:])
-    sys.stdout.write(f"{PICTURES.name}: {moved} pictures drawn anew\n")
+    sys.stdout.write(f"{PICTURES.name}: {moved} pictures drawn again\n")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,10 @@ _FOREIGN: Final = re.compile(r"https://unpkg\.com/[\w@./-]*")
 """Where the theme's script would load helpers for pages and browsers that this site has not."""
 
 
+_CELL_CODE: Final = re.compile(r"(?<=<code>)[^<]{12,}(?=</code>(?:(?!<td).)*</td>)", re.DOTALL)
+_JOINT: Final = re.compile(r"([./_:,])(?=\w)")
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put pages into the navigation that it names by a star."""
     config.nav = [_expanded(item) for item in config.nav or ()]
@@ -65,6 +69,12 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     if uri in generated():
         return markdown
     return fitted(markdown, _FROM_REPOSITORY.get(uri, f"docs/{uri}"), uri)
+
+
+def on_page_content(html: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let long names in the cells of tables break behind their dots and slashes."""
+    del page, config, files
+    return _CELL_CODE.sub(lambda found: _JOINT.sub(r"\1<wbr>", found.group(0)), html)
 
 
 def on_post_build(*, config: MkDocsConfig) -> None:

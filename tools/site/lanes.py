@@ -68,7 +68,7 @@ class Track(NamedTuple):
 
 
 def tracks(facts: Facts) -> tuple[Track, ...]:
-    """What a picture shows, from top to bottom; kinds in which nothing happened are left out."""
+    """Tracks of a picture, from top to bottom; kinds in which nothing happened are left out."""
     found = (_faults(facts), _servers(facts), _controllers(facts), _partitions(facts))
     return tuple(track for track in (*found, _groups(facts)) if track.lanes)
 

@@ -176,9 +176,9 @@ def history_of(file: Path) -> tuple[str, str]:
         if not line.startswith("#"):
             break
         lines.append(line.removeprefix("#").strip())
-    told, _, source = "\n".join(lines).partition("\nSource:")
-    told = re.sub(r"^Failure catalogue \w+[.,:]?\s*", "", " ".join(told.split()))
-    return f"{told[:1].upper()}{told[1:]}", " ".join(source.split())
+    history, _, source = "\n".join(lines).partition("\nSource:")
+    history = re.sub(r"^Failure catalogue \w+[.,:]?\s*", "", " ".join(history.split()))
+    return f"{history[:1].upper()}{history[1:]}", " ".join(source.split())
 
 
 def _scenario(file: Path, entry: Entry) -> Iterator[str]:
@@ -186,11 +186,11 @@ def _scenario(file: Path, entry: Entry) -> Iterator[str]:
     scenario = load(file)
     kind = file.stem.removeprefix(f"{entry.number[0].lower()}{int(entry.number[1:]):02}-")
     kind = kind.removeprefix(entry.name).strip("-").replace("-", " ") or "control"
-    told, source = history_of(file)
+    history, source = history_of(file)
     yield f"### {entry.number}, {kind} {{#{file.stem}}}"
     yield f"**{plain(scenario.claim)}**"
-    if told:
-        yield plain(told)
+    if history:
+        yield plain(history)
     yield _picture(file, scenario)
     yield f"```sh\nlogquake run scenarios/catalogue/{file.name}\n```"
     yield f"Kafka {scenario.cluster.kafka}{_chosen(file, scenario)}."
@@ -202,7 +202,7 @@ def _scenario(file: Path, entry: Entry) -> Iterator[str]:
 
 
 def _found(file: Path, scenario: Scenario) -> str:
-    """What the run found: losses, outages, and each expectation with its bound."""
+    """Findings of the run as a table: losses, outages, and each expectation with its bound."""
     _, *ends = found_in(picture_of(file))
     asked = ["", "", *(line.given for line in scenario.expect)]
     rows = [

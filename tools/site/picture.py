@@ -116,7 +116,7 @@ def draw(facts: Facts) -> str:
 
 
 def found_lines(facts: Facts) -> Iterator[str]:
-    """What a run found, in a picture's description: a word, a colon and a value in each line."""
+    """Findings of a run for its picture's description: a word, a colon and a value in each line."""
     yield f"scenario: {facts['digest'][:12]}"
     yield f"lost: {facts['answer']['lost'].partition(';')[0]}"
     longest = re.findall(r"(\w[\w ]*?) ([\d.]+) s \(", facts["answer"]["down"])
@@ -127,7 +127,7 @@ def found_lines(facts: Facts) -> Iterator[str]:
 
 
 def found_in(picture: Path) -> list[tuple[str, str]]:
-    """What a picture's run found, as :func:`found_lines` has it; expectations come last."""
+    """Findings of a picture's run, as :func:`found_lines` has it; expectations come last."""
     text = ET.parse(picture).findtext("{http://www.w3.org/2000/svg}desc") or ""  # noqa: S314 - ours
     lines = (line.partition(": ") for line in text.splitlines())
     return [(word, value) for word, _, value in lines]

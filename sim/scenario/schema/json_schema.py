@@ -5,7 +5,6 @@ in the package as a file, which ``make docs`` writes.
 """
 
 import json
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +15,11 @@ from sim.scenario.schema.file import ScenarioModel
 
 SCHEMA_FILE: Final = Path(__file__).with_name("logquake.schema.json")
 """The schema as a file of the package."""
+
+
+SCHEMA_ID: Final = "urn:logquake:scenario:1"
+"""Name of the schema, with the version of the language: the number grows when a file that was valid
+no longer is. A URN, for a URL would promise a host that answers, and editors may try."""
 
 
 class _WithTexts(GenerateJsonSchema):
@@ -32,18 +36,10 @@ class _WithTexts(GenerateJsonSchema):
         return found
 
 
-def schema_id() -> str:
-    """Name of this version's schema, a URN.
-
-    A URL would promise a host that answers; an editor that resolves an ``$id`` must not try.
-    """
-    return f"urn:logquake:scenario:{version('logquake')}"
-
-
 def json_schema() -> dict[str, Any]:
     """JSON Schema of a scenario file."""
     schema = ScenarioModel.model_json_schema(by_alias=True, schema_generator=_WithTexts)
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": schema_id()}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID}
     return {**head, **schema, "title": "Logquake scenario"}
 
 
