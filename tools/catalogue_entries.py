@@ -13,6 +13,9 @@ from typing import Final, NamedTuple
 EXACT: Final = "exact"
 DIRECTION: Final = "same direction"
 
+CATALOGUE: Final = Path(__file__).parents[1] / "scenarios" / "catalogue"
+"""Scenarios of published failures."""
+
 
 class Entry(NamedTuple):
     """One published failure."""
@@ -34,3 +37,11 @@ def entries() -> tuple[Entry, ...]:
     """Every entry, in the catalogue's order."""
     table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     return tuple(Entry(number, **fields) for number, fields in table.items())
+
+
+def files_of(entry: Entry) -> list[Path]:
+    """Scenario files of an entry: the failure first, then what mends it, then variants."""
+    start = f"{entry.number[0].lower()}{int(entry.number[1:]):02}-"
+    order = {"historic": 0, "fixed": 1}
+    files = sorted(CATALOGUE.glob(f"{start}*.yaml"))
+    return sorted(files, key=lambda file: order.get(file.stem.rpartition("-")[2], 2))

@@ -21,15 +21,11 @@ from sim.scenario.settings.overlay import other_defaults
 from sim.scenario.settings.registry import SETTINGS
 from sim.scenario.settings.types import as_kafka_writes
 from sim.trace.schema import TABLES, VERSION, Table
-from tools.catalogue_entries import entries
+from tools.catalogue_entries import CATALOGUE, entries, files_of
 from tools.site.commands import commands
 
 DOCS = Path(__file__).parents[1] / "docs"
 """Where the documents are."""
-
-
-CATALOGUE = DOCS.parent / "scenarios" / "catalogue"
-"""Where the scenarios of published failures are."""
 
 
 class Part(NamedTuple):
@@ -161,15 +157,15 @@ def outcomes() -> str:
     """Every entry of the failure catalogue: asked, held by its files, and how near that comes."""
     rows = []
     for entry in entries():
-        files = sorted(
-            CATALOGUE.glob(f"{entry.number[0].lower()}{int(entry.number[1:]):02}-*.yaml")
-        )
+        files = files_of(entry)
         held = "; ".join(_held(path) for path in files) or entry.study or NOTHING
         grade = entry.grade or "holds, not compared"
         why = entry.why if entry.grade else ""
         if held == NOTHING:
             grade, why = "not reproduced", entry.why
-        rows.append((entry.number, entry.name, entry.asked, held, grade, why or NOTHING))
+        shown = [f"[{entry.number}](gallery/{file.stem}.svg)" for file in files[:1]]
+        number = "".join(shown) or entry.number
+        rows.append((number, entry.name, entry.asked, held, grade, why or NOTHING))
     graded = [row[4] for row in rows]
     counts = ", ".join(f"{graded.count(grade)} {grade}" for grade in dict.fromkeys(graded))
     head = ("entry", "name", "outcome asked", "outcome held", "grade", "what differs")

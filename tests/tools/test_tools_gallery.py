@@ -8,8 +8,9 @@ import pytest
 
 from sim.scenario.loader import load
 from sim.units import SECOND
+from tools.catalogue_entries import CATALOGUE
 from tools.site import facts, lanes
-from tools.site.facts import CATALOGUE, facts_of
+from tools.site.facts import facts_of
 from tools.site.picture import PICTURES, draw, found_in, picture_of
 
 FILES = sorted(CATALOGUE.glob("*.yaml"))

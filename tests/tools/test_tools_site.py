@@ -9,9 +9,8 @@ from griffe import Docstring, Module
 
 import sim
 from sim.scenario.loader import load
-from tools.catalogue_entries import entries
+from tools.catalogue_entries import CATALOGUE, entries
 from tools.site import api, links, pages, roles
-from tools.site.facts import CATALOGUE
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = '<img src=x onerror="alert(1)"> `a` *b* [c](d) | {e}'

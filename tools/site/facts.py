@@ -18,14 +18,12 @@ from sim.scenario.run.result import Result
 from sim.scenario.run.runner import run
 from sim.suite.plan import code_digest, run_key
 from sim.units import Micros
+from tools.catalogue_entries import CATALOGUE
 
 Facts: TypeAlias = Mapping[str, Any]
 """Facts of a run, as :func:`facts_of` returns them and JSON holds them."""
 
 ROOT: Final = Path(__file__).parents[2]
-CATALOGUE: Final = ROOT / "scenarios" / "catalogue"
-"""Scenarios of published failures."""
-
 CACHE: Final = ROOT / "build" / "gallery"
 """Facts of earlier runs."""
 

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from sim.suite.plan import code_digest
-from tools.site.facts import CATALOGUE, cached_facts
+from tools.catalogue_entries import CATALOGUE
+from tools.site.facts import cached_facts
 from tools.site.picture import PICTURES, draw, picture_of
 
 

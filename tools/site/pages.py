@@ -16,9 +16,8 @@ import yaml
 
 from sim.scenario.loader import load
 from sim.scenario.scenario import Scenario
-from tools.catalogue_entries import Entry, entries
+from tools.catalogue_entries import Entry, entries, files_of
 from tools.site.api import first_sentence, public_modules
-from tools.site.facts import CATALOGUE
 from tools.site.links import ROOT, fitted
 from tools.site.picture import found_in, picture_of
 
@@ -80,14 +79,6 @@ def generated() -> Mapping[str, str]:
         **api,
         "project/license.md": f"# Licence\n\n```text\n{_read(ROOT / 'LICENSE')}\n```\n",
     }
-
-
-def files_of(entry: Entry) -> list[Path]:
-    """Scenario files of an entry: the failure first, then what mends it, then variants."""
-    start = f"{entry.number[0].lower()}{int(entry.number[1:]):02}-"
-    files = sorted(CATALOGUE.glob(f"{start}*.yaml"))
-    order = {"historic": 0, "fixed": 1}
-    return sorted(files, key=lambda file: order.get(file.stem.rpartition("-")[2], 2))
 
 
 def gallery_index() -> str:
