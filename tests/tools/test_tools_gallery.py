@@ -9,7 +9,7 @@ import pytest
 from sim.scenario.loader import load
 from sim.units import SECOND
 from tools.catalogue_entries import CATALOGUE
-from tools.site import facts, lanes
+from tools.site import facts, gallery, lanes
 from tools.site.facts import facts_of
 from tools.site.picture import PICTURES, draw, found_in, picture_of
 
@@ -198,3 +198,21 @@ def test_facts_of_a_run_are_kept_under_its_code_and_read_again(tmp_path, monkeyp
     for code in ("one", "one", "two"):
         assert facts.cached_facts(FILES[0], code) == {"scenario": FILES[0].stem}
     assert len(ran) == 2, "another code runs again"
+
+
+def test_only_pictures_that_moved_are_written_and_those_without_a_scenario_go(
+    tmp_path, monkeypatch
+):
+    files, pictures = tmp_path / "files", tmp_path / "pictures"
+    files.mkdir()
+    (files / "a01-x.yaml").touch()
+    (files / "a02-y.yaml").touch()
+    monkeypatch.setattr(gallery, "CATALOGUE", files)
+    monkeypatch.setattr(gallery, "PICTURES", pictures)
+    monkeypatch.setattr(gallery, "picture_of", lambda path: pictures / f"{path.stem}.svg")
+    monkeypatch.setattr(gallery, "cached_facts", lambda path, _: run_facts(scenario=path.stem))
+    assert gallery.make_gallery(["a02-y"]) == 1
+    (pictures / "b01-old.svg").touch()
+    assert gallery.make_gallery() == 1
+    assert sorted(path.stem for path in pictures.iterdir()) == ["a01-x", "a02-y"]
+    assert gallery.make_gallery() == 0

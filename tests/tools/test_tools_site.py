@@ -104,3 +104,15 @@ def test_sphinx_roles_of_docstrings_become_code():
     module = Module("m", docstring=Docstring("Calls :func:`run`, see :class:`~sim.x.Scenario`."))
     roles.Roles().on_object(obj=module)
     assert module.docstring.value == "Calls `run`, see `sim.x.Scenario`."
+
+
+def test_every_document_is_in_the_navigation_and_its_links_have_pages():
+    nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
+    for document in sorted((ROOT / "docs").rglob("*.md")):
+        place = document.relative_to(ROOT / "docs").as_posix()
+        assert place in nav or place.startswith("decisions/"), f"{place}: not in mkdocs.yml"
+        links.fitted(document.read_text(), f"docs/{place}", place)
+    for path, page in links.PAGES.items():
+        assert (ROOT / path).exists(), path
+        if path.endswith(".md"):
+            links.fitted((ROOT / path).read_text(), path, page)
