@@ -44,6 +44,11 @@ def test_what_a_fenced_block_shows_is_not_changed():
     assert links.fitted(text, "README.md", "index.md") == text
 
 
+def test_pipes_in_the_code_of_a_table_are_as_the_program_has_them():
+    text = "| `--acks all\\|1` | a\\|b |\n\nNo table: `x\\|y`\n"
+    assert links.with_plain_pipes(text) == "| `--acks all|1` | a\\|b |\n\nNo table: `x\\|y`\n"
+
+
 def test_a_link_to_a_file_without_a_page_is_an_error():
     with pytest.raises(ValueError, match=r"no page of the site shows ../Makefile"):
         links.fitted("[x](../Makefile)", "docs/scenario.md", "scenario.md")
@@ -98,6 +103,7 @@ def test_the_reference_has_what_the_package_offers_and_what_documents_import():
     assert len(every) == len(set(every))
     for name in every:
         assert api.first_sentence(name).endswith("."), name
+        assert ":mod:" not in api.first_sentence(name), name
 
 
 def test_sphinx_roles_of_docstrings_become_code():

@@ -14,6 +14,7 @@ from typing import Final
 
 import sim
 from tools.house_text import code_blocks
+from tools.site.roles import as_markdown
 
 ROOT: Final = Path(__file__).parents[2]
 _ARCHITECTURE: Final = ROOT / "docs" / "architecture.md"
@@ -42,7 +43,7 @@ def first_sentence(module: str) -> str:
     """First sentence of a module's docstring."""
     tree = ast.parse(_file(module).read_text(encoding="utf-8"))
     text = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
-    return text.replace("``", "`")
+    return as_markdown(text).replace("``", "`")
 
 
 def _file(module: str) -> Path:

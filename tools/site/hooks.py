@@ -10,7 +10,7 @@ from mkdocs.structure.pages import Page
 
 from sim.scenario.schema.json_schema import SCHEMA_FILE
 from tools.site.api import public_modules
-from tools.site.links import PAGES, ROOT, fitted
+from tools.site.links import PAGES, ROOT, fitted, with_plain_pipes
 from tools.site.pages import generated
 
 _FROM_REPOSITORY: Final = {
@@ -25,7 +25,7 @@ _FOREIGN: Final = re.compile(r"https://unpkg\.com/[\w@./-]*")
 
 
 _CELL_CODE: Final = re.compile(r"(?<=<code>)[^<]{12,}(?=</code>(?:(?!<td).)*</td>)", re.DOTALL)
-_JOINT: Final = re.compile(r"([./_:,])(?=\w)")
+_JOINT: Final = re.compile(r"([./_:,|])(?=\w)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -66,9 +66,9 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     """Make links fit that lead out of ``docs``, or come from there."""
     del config, files
     uri = page.file.src_uri
-    if uri in generated():
-        return markdown
-    return fitted(markdown, _FROM_REPOSITORY.get(uri, f"docs/{uri}"), uri)
+    if uri not in generated():
+        markdown = fitted(markdown, _FROM_REPOSITORY.get(uri, f"docs/{uri}"), uri)
+    return with_plain_pipes(markdown)
 
 
 def on_page_content(html: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -27,6 +27,8 @@ PAGES: Final = {
 
 _FENCE: Final = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(?<=\]\()([^)\s]+)(?=\))")
+_ROW: Final = re.compile(r"^\|.*$", re.MULTILINE)
+_CODE: Final = re.compile(r"(`+).+?\1")
 _ELSEWHERE: Final = re.compile(r"[a-z]+:|#")
 
 
@@ -46,6 +48,13 @@ def page_of(path: str) -> str | None:
     if path.startswith("docs/") and (ROOT / path).is_file():
         return path.removeprefix("docs/")
     return None
+
+
+def with_plain_pipes(markdown: str) -> str:
+    """A document without the escapes of pipes in code that a forge needs in tables."""
+    return _ROW.sub(
+        lambda row: _CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0]), markdown
+    )
 
 
 def fitted(markdown: str, origin: str, page: str) -> str:
