@@ -112,3 +112,18 @@ def test_a_target_that_is_not_in_the_makefile_is_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("`make all` and `make al`\n```sh\nmake everything\n```\n")
     assert [found.line for found in unknown_targets(tmp_path, page)] == [1, 3]
+
+
+@pytest.mark.slow
+def test_the_readme_s_own_scenario_runs_and_is_explained_under_the_name_that_it_gives(tmp_path):
+    """The report, which needs Spark, is left out; other tests make it."""
+    shown = [words for _, words in shown_commands((ROOT / "README.md").read_text())]
+    mine = [words for words in shown if words[0] in ("init", "run", "explain")]
+    assert [words[0] for words in mine] == ["init", "init", "run", "explain"]
+    codes = [logquake([w for w in words if w != "--report"], tmp_path) for words in mine]
+    assert [done.returncode for done in codes] == [0, 0, 0, 0], [done.stderr for done in codes]
+    assert "the smallest change that saves it: acks=all" in codes[-1].stdout
+    [answer] = [t for _, _, t in house_text.code_blocks(ROOT / "README.md") if t[:5] == "lost "]
+    printed = " ".join(codes[2].stdout.split())
+    for line in answer.splitlines():
+        assert " ".join(line.partition("\N{HORIZONTAL ELLIPSIS}")[0].split()) in printed, line
