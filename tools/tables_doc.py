@@ -1,6 +1,6 @@
 """Writes the parts of the documents that are lists of what the code knows.
 
-Trace tables, hardware, faults, expectations, behaviours, settings, commands: each declared in one place
+Trace tables, hardware, faults, expectations, behaviours, settings and commands are declared once
 in the code, the claims of the failure catalogue in its files; the documents show them between
 markers. The JSON Schema of scenario files is written beside them. Run ``make
 docs`` after a change of any of them; a test fails until then.
