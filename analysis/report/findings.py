@@ -37,6 +37,7 @@ from analysis.verify import (
 )
 from analysis.verify.inputs import Inputs
 from sim.errors import SimulationError
+from sim.trace.kept import check_kept
 from sim.trace.run_files import CARD, VERDICT, Shape, read_mapping
 from sim.units import SECOND, Micros
 
@@ -113,6 +114,7 @@ def open_run(directory: Path) -> RunFiles:
     Raises:
         SimulationError: If the directory has no trace, or a file of it is damaged.
     """
+    check_kept(directory, "trace")
     if not (directory / "trace").is_dir():
         raise SimulationError(f"{directory}: not a run directory: it has no trace/")
     return RunFiles(

@@ -10,6 +10,8 @@ Only this module of the package uses :mod:`sim.scenario`.
 """
 
 import json
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,6 +31,7 @@ from analysis.sweep.results import Sweep
 from analysis.sweep.store import DIED, DONE, FAILED, Row, Store
 from sim.errors import ScenarioError, SimulationError
 from sim.locks import check_free, hold
+from sim.scenario.estimate.space import check_scratch
 from sim.scenario.loader import load, load_text
 from sim.scenario.overrides.vary import Configuration, configurations, of_values, variation
 from sim.scenario.run.trial import trial
@@ -80,6 +83,7 @@ def explore(
     master: str | None = None,
     out: str | Path | None = None,
     on_progress: Progress | None = None,
+    on_space: Callable[[str], None] | None = None,
 ) -> Sweep:
     """Runs every configuration of a scenario over the same seeds, and compares them.
 
@@ -94,6 +98,7 @@ def explore(
         out: Directory; ``runs/<scenario>-explore`` if not given. Runs that are there are not
             run again.
         on_progress: Called with the number of runs done, and of all runs.
+        on_space: Called with a line, if runs of this machine take much of its disk while they last.
 
     Returns:
         Frames of results, with the report's directory.
@@ -101,10 +106,14 @@ def explore(
     Raises:
         ScenarioError: If the scenario, a key or a value cannot be; nothing has been run then.
         SimulationError: If the directory holds something else, another sweep writes there, or
-            there is no Java for Spark.
+            there is no Java for Spark; or if its runs would fill the disk while they last.
     """
     plan = _planned(Path(scenario), vary, seeds, sets)
     _outage(outage)
+    if master is None or master.startswith("local"):
+        line = check_scratch(plan.scenarios, os.cpu_count() or 1, Path(tempfile.gettempdir()))
+        if line and on_space is not None:
+            on_space(line)
     directory = Path(out) if out is not None else Path("runs") / f"{plan.name}-explore"
     _check_directory(directory)
     directory.mkdir(parents=True, exist_ok=True)

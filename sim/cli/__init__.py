@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from sim.cli import dump_options as flags
+from sim.cli import run_options as running
 from sim.cli.init_options import Acks, Fails, InitOptions
 from sim.cli.serving import mcp
 
@@ -42,13 +43,6 @@ class ListSubject(StrEnum):
     BEHAVIOURS = "behaviours"
     HARDWARE = "hardware"
     SCENARIOS = "scenarios"
-
-
-class Level(StrEnum):
-    """Levels of tracing; the verdict is the same."""
-
-    FACTS = "facts"
-    DETAIL = "detail"
 
 
 def _say_version(is_requested: bool) -> None:  # noqa: FBT001 - typer gives the option's value
@@ -108,14 +102,25 @@ def run(
     ] = None,
     *,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier run there.")] = False,
-    report: Annotated[bool, typer.Option("--report", help="Make the report as well.")] = False,
-    trace: Annotated[Level, typer.Option(help="How much to record.")] = Level.DETAIL,
+    report: running.Report = False,
+    trace: running.Trace = running.Level.DETAIL,
+    keep: running.Kept = running.Keep.ALL,
+    estimate: running.Estimate = False,
+    no_cache: running.NoCache = False,
+    no_space_check: running.NoSpaceCheck = False,
     json: AsJson = False,
 ) -> None:
-    """Run a scenario and judge it."""
-    from sim.cli.run import RunOptions, run_command
+    """Run a scenario and judge it, or say beforehand what that takes."""
+    options = running.RunOptions(
+        seed, tuple(set_ or ()), out, force, report, trace.value, keep.value, no_space_check, json
+    )
+    if estimate:
+        from sim.cli.measure import estimate_command
 
-    options = RunOptions(seed, tuple(set_ or ()), out, force, report, trace.value, json)
+        estimate_command(scenario, options, refresh=no_cache)
+        return
+    from sim.cli.run import run_command
+
     run_command(scenario, options)
 
 
@@ -148,7 +153,7 @@ def check(
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", help="Stop at the first run that does not hold.")
     ] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep runs that held, too.")] = False,
+    keep: running.KeptOfMany = None,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Run everything again, and remember nothing.")
     ] = False,
@@ -173,7 +178,7 @@ def check(
             golden=golden,
             twice=twice,
             fail_fast=fail_fast,
-            keep=keep,
+            keep=None if keep is None else keep.value,
             use_cache=not no_cache,
             as_json=json,
         ),
@@ -276,6 +281,7 @@ def verdict(
         Path | None, typer.Option(help="Where to write; default runs/SCENARIO-verdict.")
     ] = None,
     *,
+    keep: running.KeptOfMany = None,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Run everything again, and remember nothing.")
     ] = False,
@@ -284,7 +290,10 @@ def verdict(
     """Try every single fault on a cluster and say in sentences what it loses, and for how long."""
     from sim.cli.verdict import VerdictOptions, verdict_command
 
-    options = VerdictOptions(seeds, budget, jobs, tuple(set_ or ()), out, not no_cache, json)
+    options = VerdictOptions(
+        seeds, budget, jobs, tuple(set_ or ()), out, None if keep is None else keep.value,
+        not no_cache, json,
+    )  # fmt: skip
     verdict_command(scenario, options)
 
 

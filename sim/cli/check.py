@@ -19,6 +19,8 @@ from sim.suite.cache import DIRECTORY, Cache
 from sim.suite.outcome import Outcome, Status
 from sim.suite.plan import Job, code_digest, find_files, parse_seeds, plan
 from sim.suite.pool import outcomes
+from sim.suite.work import check_space
+from sim.trace.kept import Kept
 
 RUNS: Final = Path("runs") / "check"
 """Directory of runs; those that did not hold stay there."""
@@ -48,7 +50,7 @@ class CheckOptions:
     golden: bool
     twice: bool
     fail_fast: bool
-    keep: bool
+    keep: Kept | None
     use_cache: bool
     as_json: bool
 
@@ -95,6 +97,9 @@ def _run(jobs: Sequence[Job], options: CheckOptions) -> tuple[list[Outcome], boo
     known = {job: outcome for job in jobs if (outcome := cache.find(job)) is not None}
     results: dict[Job, Outcome] = dict(known)
     broken = any(outcome.status != "held" for outcome in known.values())
+    waiting = [job for job in jobs if job not in known]
+    processes = options.jobs or _cores()
+    announce(waiting, processes)
     with stop_requests() as interrupted, count_bar("check", len(jobs)) as on_result:
         for outcome in known.values():
             on_result(outcome.path, outcome.status == "held")
@@ -102,8 +107,7 @@ def _run(jobs: Sequence[Job], options: CheckOptions) -> tuple[list[Outcome], boo
         def should_stop() -> bool:
             return interrupted() or (broken and options.fail_fast)
 
-        waiting = [job for job in jobs if job not in known]
-        for job, outcome in outcomes(waiting, options.jobs or _cores(), should_stop):
+        for job, outcome in outcomes(waiting, processes, should_stop):
             is_cut = outcome.status == "interrupted" and should_stop()
             if is_cut and not interrupted():
                 continue  # --fail-fast ended it; it says nothing about the scenario
@@ -112,6 +116,13 @@ def _run(jobs: Sequence[Job], options: CheckOptions) -> tuple[list[Outcome], boo
             broken = broken or outcome.status != "held"
             on_result(outcome.path, outcome.status == "held")
         return [results[job] for job in jobs if job in results], interrupted()
+
+
+def announce(jobs: Sequence[Job], processes: int) -> None:
+    """Check that the disk has room for runs; one line if they take much of it."""
+    line = check_space(jobs, processes)
+    if line:
+        say(line, err=True)
 
 
 def _cores() -> int:

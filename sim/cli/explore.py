@@ -64,6 +64,7 @@ def explore_command(path: Path, options: ExploreOptions) -> None:
                 master=options.master,
                 out=options.out,
                 on_progress=on_progress,
+                on_space=lambda line: say(line, err=True),
             )
         index = sweep.directory / "report" / "index.html"
         if options.as_json:

@@ -17,6 +17,7 @@ from sim.cli.exits import ExitCode, exit_codes
 from sim.cli.screen import escaped, json_text, say
 from sim.cli.terminal import console
 from sim.errors import SimulationError
+from sim.trace.kept import check_kept_around
 from sim.units import GIB, show_bytes
 
 PYTHON_MIN: Final = (3, 11)
@@ -85,6 +86,7 @@ def _check(given: DumpArguments) -> None:
         raise SimulationError(f"{options}: a file has records of one kind; give one of them")
     for file in given.files:
         if not file.is_file():
+            check_kept_around(file)
             raise SimulationError(f"{file}: no such file; give a file of a log directory")
 
 
@@ -142,6 +144,7 @@ def _java() -> DoctorLine:
 
 def _log_directories(directory: Path) -> Iterator[DoctorLine]:
     if not directory.is_dir():
+        check_kept_around(directory)
         raise SimulationError(f"{directory}: no such directory; give a log directory of a broker")
     from sim.inspect.doctor import examine, log_directories
 

@@ -9,33 +9,25 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from json import loads
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import typer
 
 from sim.cli.exits import Case, ExitCode, defect, exit_codes, failed, say_json
+from sim.cli.run_options import RunOptions
 from sim.cli.screen import say
 from sim.cli.terminal import progress_bar, show_card, show_judges, show_verdict, step_bar
 from sim.errors import SimulationError
 from sim.lifetime import INTERRUPTS, is_ignored
+from sim.scenario.estimate.forecast import estimate
+from sim.scenario.estimate.space import check_run, room
 from sim.scenario.loader import load
+from sim.scenario.run.directory import keep_only
+from sim.trace.kept import LEFT_OUT, Kept, check_kept
 
 if TYPE_CHECKING:
     from sim.scenario.run.result import Result
     from sim.scenario.scenario import Scenario
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """The options of ``logquake run``."""
-
-    seed: int | None
-    sets: tuple[str, ...]
-    out: Path | None
-    force: bool
-    report: bool
-    level: Literal["facts", "detail"]
-    as_json: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +37,9 @@ class _Report:
     index: Path
     differences: tuple[str, ...]
 
+
+OTHERWISE = ("choose an --out on a larger disk", "or add --no-space-check")
+"""What helps who wants the run as it is, and has no room for it."""
 
 _NAMED = "(ok_unanswered, answered_untold in verdict.json)"
 _DIFFER = "the two judges of the run differ"
@@ -56,8 +51,9 @@ def run_command(path: Path, options: RunOptions) -> None:
     with exit_codes(case):
         scenario = load(path, options.sets)
         seed = scenario.run.seed if options.seed is None else options.seed
-        out = options.out or Path("runs") / f"{scenario.name}-s{seed}"
+        out = target(scenario, seed, options)
         case.seed = seed
+        _check_space(scenario, out, options)
         if not options.as_json:
             show_card(scenario, seed, version("logquake"), str(out))
         result = _run(scenario, seed, out, options, case)
@@ -66,8 +62,26 @@ def run_command(path: Path, options: RunOptions) -> None:
         made = None
         if options.report and result.complete:
             made = _report([result.directory], None)
-        _say(result, seed, made, as_json=options.as_json)
-        raise _exit(result, made, case)
+        ending = _ending(result, made)
+        kept: Kept = options.keep if result.complete and not ending else "all"
+        keep_only(result.directory, kept, result.card)
+        _say(result, seed, made, kept, as_json=options.as_json)
+        raise _exit(result, ending, case)
+
+
+def target(scenario: "Scenario", seed: int, options: RunOptions) -> Path:
+    """The run directory."""
+    return options.out or Path("runs") / f"{scenario.name}-s{seed}"
+
+
+def _check_space(scenario: "Scenario", out: Path, options: RunOptions) -> None:
+    """Check that the disk has room for the run; one line if it takes much of it."""
+    if options.has_room:
+        return
+    place = room(out, replaces=options.force)
+    line = check_run(estimate(scenario, options.level), place, OTHERWISE)
+    if line:
+        say(line if options.keep != "all" else f"{line}; --keep verdict removes it", err=True)
 
 
 def report_command(runs: Sequence[Path], master: str | None, *, as_json: bool) -> None:
@@ -78,6 +92,7 @@ def report_command(runs: Sequence[Path], master: str | None, *, as_json: bool) -
                 raise SimulationError(
                     f"{directory}: not a run directory (no run.json); give what logquake run wrote"
                 )
+            check_kept(directory, "trace")
         made = _report(list(runs), master)
         if as_json:
             say_json({"report": str(made.index), "judges_differ": list(made.differences)})
@@ -155,7 +170,7 @@ def _differences(run: Path) -> Iterator[str]:
         yield f"{run}: {sentence}"
 
 
-def _say(result: "Result", seed: int, made: "_Report | None", *, as_json: bool) -> None:
+def _say(result: "Result", seed: int, made: "_Report | None", kept: Kept, *, as_json: bool) -> None:
     if as_json:
         say_json(
             {
@@ -163,6 +178,7 @@ def _say(result: "Result", seed: int, made: "_Report | None", *, as_json: bool) 
                 "seed": seed,
                 "complete": result.complete,
                 "held": result.held,
+                "kept": kept,
                 "report": None if made is None else str(made.index),
                 "judges_differ": None if made is None else list(made.differences),
                 "faults_without_effect": list(result.unaffected_faults),
@@ -173,17 +189,24 @@ def _say(result: "Result", seed: int, made: "_Report | None", *, as_json: bool) 
         return
     if made is not None:
         show_judges(made.differences)
+    if kept != "all":
+        say(f"kept     {kept}: {' and '.join(LEFT_OUT[kept])} removed from the run directory")
     say(str(result.directory if made is None else made.index))
 
 
-def _exit(result: "Result", made: "_Report | None", case: Case) -> typer.Exit:
+def _ending(result: "Result", made: "_Report | None") -> str:
+    """The defect that judges or clients and brokers show who differ; empty without one."""
     if made is not None and made.differences:
-        return defect(_DIFFER, case)
+        return _DIFFER
     from sim.scenario.run.result import disputes
 
     disputed = disputes(result.verdict) if result.complete else ""
-    if disputed:
-        return defect(f"{disputed} {_NAMED}", case)
+    return f"{disputed} {_NAMED}" if disputed else ""
+
+
+def _exit(result: "Result", ending: str, case: Case) -> typer.Exit:
+    if ending:
+        return defect(ending, case)
     if not result.complete:
         return failed("interrupted: complete is false in run.json", ExitCode.INTERRUPTED)
     return typer.Exit(ExitCode.HELD if result.held else ExitCode.EXPECTATION_FAILED)

@@ -9,6 +9,7 @@ from typing import Final
 
 import typer
 
+from sim.cli.check import announce
 from sim.cli.exits import Case, ExitCode, defect, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
 from sim.cli.screen import say
@@ -19,6 +20,7 @@ from sim.suite.cache import DIRECTORY, Cache
 from sim.suite.fault_outcomes import FaultOutcome
 from sim.suite.plan import parse_seeds
 from sim.suite.survey import Survey, execute, prepare, untried
+from sim.trace.kept import Kept
 from sim.units import SECOND
 
 _CODES: Final = (
@@ -38,6 +40,7 @@ class VerdictOptions:
     jobs: int
     sets: tuple[str, ...]
     out: Path | None
+    keep: Kept | None
     use_cache: bool
     as_json: bool
 
@@ -46,7 +49,7 @@ def verdict_command(path: Path, options: VerdictOptions) -> None:
     """Try every single fault and say what came of it; exits 1 if one loses records."""
     with exit_codes():
         seconds = _budget(options.budget)
-        survey = prepare(path, options.sets, parse_seeds(options.seeds), options.out)
+        survey = prepare(path, options.sets, parse_seeds(options.seeds), options.out, options.keep)
         if not options.as_json:
             say(
                 f"{survey.name}: {len(survey.faults) - 1} single faults, {len(survey.jobs)} runs "
@@ -93,11 +96,13 @@ def _run(
     """The answers, and whether somebody stopped it."""
     deadline = monotonic() + seconds
     cache = Cache(DIRECTORY if options.use_cache else None)
+    processes = options.jobs or os.cpu_count() or 1
+    announce([job for job in survey.jobs if cache.find(job) is None], processes)
     with stop_requests() as interrupted, count_bar(survey.name, len(survey.jobs)) as on_result:
         found = execute(
             survey,
             cache,
-            options.jobs or os.cpu_count() or 1,
+            processes,
             lambda: interrupted() or monotonic() > deadline,
             on_result,
         )

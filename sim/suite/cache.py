@@ -7,6 +7,7 @@ from typing import Final
 
 from sim.suite.outcome import Outcome, from_json
 from sim.suite.plan import Job
+from sim.trace.kept import LEFT_OUT, Kept, kept_of
 
 DIRECTORY: Final = Path(".logquake_cache")
 """Directory of results, below the current one."""
@@ -32,7 +33,8 @@ class Cache:
         except (OSError, ValueError, TypeError, RecursionError):
             return None
         kept = Path(outcome.directory) if outcome.directory else None
-        if (job.keep or outcome.status != "held") and (kept is None or not kept.is_dir()):
+        wanted = job.keep or ("all" if outcome.status != "held" else None)
+        if wanted is not None and (kept is None or not _holds(kept, wanted)):
             return None  # the run was to be kept, and is not there any more
         return replace(outcome, path=job.path, cached=True)
 
@@ -52,3 +54,8 @@ class Cache:
     def _file(self, job: Job) -> Path:
         assert self._directory is not None
         return self._directory / job.key[:2] / f"{job.key}.json"
+
+
+def _holds(directory: Path, wanted: Kept) -> bool:
+    """True if a run directory has as much as is to be kept."""
+    return directory.is_dir() and set(LEFT_OUT[kept_of(directory)]) <= set(LEFT_OUT[wanted])

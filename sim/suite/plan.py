@@ -11,6 +11,7 @@ from sim.errors import SimulationError
 from sim.scenario.loader import load
 from sim.scenario.run.directory import CARD
 from sim.scenario.scenario import Scenario
+from sim.trace.kept import Kept
 
 SEEDS_MAX: Final = 100_000
 """More seeds than that are a mistyped range."""
@@ -31,8 +32,8 @@ class Job:
     key: str
     """Equal for runs that must have equal results: scenario as resolved, seed, code."""
     twice: bool = False
-    keep: bool = False
-    """True if the run directory stays although everything held."""
+    keep: Kept | None = None
+    """What stays of the run directory; ``None``: all of a run that did not hold, else nothing."""
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
@@ -87,7 +88,7 @@ def plan(
     directory: Path,
     *,
     twice: bool = False,
-    keep: bool = False,
+    keep: Kept | None = None,
 ) -> list[Job]:
     """Every file with every seed; without seeds each file with its own.
 

@@ -17,6 +17,7 @@ from sim.faults.registry import KINDS
 from sim.ids import server_name
 from sim.scenario.loader import load
 from sim.scenario.scenario import Scenario
+from sim.trace.kept import check_kept
 from sim.trace.run_files import ENDED_CARD, ENDED_VERDICT, read_mapping, read_part
 from sim.trace.schema import BY_NAME
 from sim.units import MS, SECOND, Micros
@@ -116,6 +117,7 @@ class RunFacts:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        check_kept(directory, "trace")
         try:
             self.card = read_mapping(directory / "run.json", ENDED_CARD)
             self.verdict = read_mapping(directory / "verdict.json", ENDED_VERDICT)

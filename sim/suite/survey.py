@@ -23,6 +23,7 @@ from sim.suite.single_faults import (
     single_faults,
     text_of,
 )
+from sim.trace.kept import Kept
 from sim.units import Micros
 
 CARD: Final = "answers.json"
@@ -43,7 +44,11 @@ class Survey:
 
 
 def prepare(
-    path: Path, overrides: Sequence[str], seeds: Sequence[int], directory: Path | None
+    path: Path,
+    overrides: Sequence[str],
+    seeds: Sequence[int],
+    directory: Path | None,
+    keep: Kept | None = None,
 ) -> Survey:
     """Write a scenario for each fault, and plan its runs.
 
@@ -52,6 +57,7 @@ def prepare(
         overrides: ``KEY=VALUE`` each.
         seeds: Which.
         directory: Where to write; ``runs/<scenario>-verdict`` if not given.
+        keep: What stays of each run, as in :class:`~sim.suite.plan.Job`.
 
     Raises:
         ScenarioError: If the scenario cannot be run; nothing has been written then.
@@ -72,7 +78,7 @@ def prepare(
         file = where / f"{'nothing' if fault is None else fault.name}.yaml"
         file.write_text(text_of(base, fault, run_us, path.as_posix()), encoding="utf-8")
         faults.append((fault, file.as_posix()))
-    planned = plan([Path(file) for _, file in faults], seeds, where / "runs")
+    planned = plan([Path(file) for _, file in faults], seeds, where / "runs", keep=keep)
     jobs = sorted(planned, key=lambda job: list(seeds).index(job.seed))
     return Survey(scenario.name, where, run_us, tuple(faults), tuple(jobs))
 

@@ -10,6 +10,7 @@ from sim.errors import SimulationError
 from sim.scenario.run.answer import lines
 from sim.scenario.text.yaml import ReadError, read
 from sim.trace.difference import Divergence, earliest_difference, lonely_tables
+from sim.trace.kept import check_kept
 from sim.trace.run_files import CARD, VERDICT, read_mapping
 from sim.units import show_instant
 
@@ -84,6 +85,7 @@ class _Side:
                 raise SimulationError(
                     f"{directory}: no {name}; give the directory that logquake run wrote"
                 )
+        check_kept(directory, "trace")
         card = read_mapping(directory / "run.json", CARD)
         verdict = read_mapping(directory / "verdict.json", VERDICT)
         if "answer" not in verdict:

@@ -3,13 +3,18 @@
 import json
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from sim.errors import InvariantBroken, NoProgress, SimulationError
 from sim.lifetime import ENDS_WITH_INPUT, child
+from sim.scenario.estimate.forecast import estimate
+from sim.scenario.estimate.space import check_run, check_runs, room
+from sim.scenario.estimate.storage import Storage
+from sim.scenario.loader import load
+from sim.scenario.run.directory import CARD, keep_only
 from sim.scenario.run.runner import run
 from sim.suite.outcome import Outcome, Status, read_outcome
 from sim.suite.plan import Job
@@ -17,6 +22,8 @@ from sim.trace.difference import first_difference
 
 HASH_SEEDS: Final = ("1", "4711")
 """``PYTHONHASHSEED`` of the two processes: what follows the order of a set shows."""
+
+_OTHERWISE: Final = ("run them in a directory on a larger disk",)
 
 _SAME: Final = ("scenario_digest", "trace_digest", "disk_digest", "events", "simulated_us")
 
@@ -31,19 +38,55 @@ _STATUS: Final[dict[int, Status]] = {
 def execute(job: Job, should_stop: Callable[[], bool] | None = None) -> Outcome:
     """Run a job; whatever goes wrong is part of the answer.
 
-    The directory of a run that held is removed, unless the job keeps it.
+    The directory of a run that held is removed, unless the job keeps it; of one that is kept only
+    what the job keeps stays.
     """
     outcome = _twice(job) if job.twice else _once(job, should_stop)
-    if outcome.status == "held" and not job.keep:
+    if outcome.status == "held" and job.keep is None:
         shutil.rmtree(job.directory, ignore_errors=True)
         return replace(outcome, directory="")
+    if outcome.status in ("held", "failed"):
+        directory = Path(job.directory)
+        card = json.loads((directory / CARD).read_text(encoding="utf-8"))
+        keep_only(directory, job.keep or "all", card)
     return outcome
+
+
+def check_space(jobs: Sequence[Job], processes: int) -> str:
+    """Check that the disk has room for the runs that are made at once, and for what is kept.
+
+    Runs that do not hold stay, too, and are not counted: each looks for room when it begins.
+
+    Returns:
+        A line that announces large runs; empty for others.
+
+    Raises:
+        SimulationError: If they would fill it.
+    """
+    if not jobs:
+        return ""
+    disks = {path: _estimate(path) for path in dict.fromkeys(job.path for job in jobs)}
+    at_once = min(processes, len(jobs))
+    sizes = sorted((disks[job.path].total * (1 + job.twice) for job in jobs), reverse=True)
+    kept = sum(disks[job.path].kept(job.keep) for job in jobs if job.keep is not None)
+    advice = ["--keep verdict"] if any(job.keep in ("all", "logs") for job in jobs) else []
+    advice += ["fewer at once (--jobs)"] if at_once > 1 else []
+    where = room(Path(jobs[0].directory).parent)
+    words = f"{len(jobs)} runs, {at_once} at once,"
+    needed = sum(sizes[:at_once]) + kept
+    return check_runs(needed, words, where, [*advice, "shorten the runs", *_OTHERWISE])
+
+
+def _estimate(path: str) -> Storage:
+    return estimate(load(Path(path)), "facts").disk
 
 
 def _once(job: Job, should_stop: Callable[[], bool] | None) -> Outcome:
     directory = Path(job.directory)
     try:
-        run(job.path, job.seed, directory, force=True, level="facts", should_stop=should_stop)
+        scenario = load(Path(job.path))
+        check_run(estimate(scenario, "facts"), room(directory, replaces=True), _OTHERWISE)
+        run(scenario, job.seed, directory, force=True, level="facts", should_stop=should_stop)
         return read_outcome(job.path, directory)
     except NoProgress as error:
         return _broken(job, "no progress", str(error))

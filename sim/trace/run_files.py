@@ -36,6 +36,7 @@ CARD: Final[Shape] = {
     "?scenario": str,
     "seed": int,
     "complete": bool,
+    "?kept": str,
     "?simulated_us": int,
     "?wall_us": int,
     "?rows": _COUNTS,

@@ -131,7 +131,7 @@ def records_at_most(scenario: Scenario) -> int:
 def _check_records(scenario: Scenario) -> None:
     total = 0
     for place, producer in enumerate(scenario.producers):
-        total += _records(producer) + _more_in_surges(producer, scenario.faults)
+        total += _records(producer) + more_in_surges(producer, scenario.faults)
         if total > RECORDS_MAX:
             raise Problem(
                 ("producers", place, "rate"),
@@ -149,7 +149,8 @@ def _records(producer: ProducerSpec) -> int:
     return producer.count * peak * (producer.stop_us - producer.start_us) // SECOND
 
 
-def _more_in_surges(producer: ProducerSpec, faults: Sequence[Fault]) -> int:
+def more_in_surges(producer: ProducerSpec, faults: Sequence[Fault]) -> int:
+    """Records of surges beyond the ordinary ones, of producers alike together."""
     total = 0
     for fault in faults:
         if not isinstance(fault, LoadSurge):

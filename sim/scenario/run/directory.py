@@ -12,15 +12,20 @@ import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Final
 
 from sim.errors import SimulationError, named
 from sim.locks import check_free, hold
+from sim.trace.kept import LEFT_OUT, Kept
 
 CARD = "run.json"
 """The run card's file name; a directory that holds one is a run directory."""
 
 LOCK = "run.lock"
 """File that a run holds as long as it writes; what a killed run left of it blocks nobody."""
+
+_OTHERS: Final = "clusters"
+"""Directory of the run directories of other clusters."""
 
 _FIRST = (CARD, f"{CARD}.tmp", LOCK)
 """Files of a run that are there before its card."""
@@ -105,14 +110,11 @@ class RunDirectory:
 
     def write_json(self, name: str, value: Mapping[str, object]) -> None:
         """Write a JSON file, at once or not at all."""
-        self.write_text(name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        self.write_text(name, _as_text(value))
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text file, at once or not at all."""
-        temporary = self.path / f"{name}.tmp"
-        with named(temporary):
-            temporary.write_text(text, encoding="utf-8")
-        temporary.replace(self.path / name)
+        _write_text(self.path / name, text)
 
     def wall_us(self) -> int:
         """Real microseconds from the first file written to the last one, as the file system says.
@@ -132,6 +134,56 @@ class RunDirectory:
             for file, digest in zip(files, pool.map(_sha256, files), strict=True):
                 total.update(file.relative_to(self.disks).as_posix().encode() + b"\0" + digest)
         return total.hexdigest()
+
+
+def keep_only(path: Path, kept: Kept, card: Mapping[str, object]) -> None:
+    """Remove from the directory of a run that has been judged what is not to be kept.
+
+    The card says so first: a removal that is cut short leaves a run directory all the same.
+
+    Args:
+        path: The run directory.
+        kept: What stays.
+        card: The run card as the run wrote it.
+
+    Raises:
+        SimulationError: If another run writes there, or has meanwhile; nothing is removed then.
+    """
+    if kept == "all":
+        return
+    lock = hold(path / LOCK)
+    try:
+        if json.loads((path / CARD).read_text(encoding="utf-8")) != json.loads(json.dumps(card)):
+            raise SimulationError(
+                f"{path}: another run has replaced this one; nothing of it was removed"
+            )
+        parts = [path, *sorted((path / _OTHERS).glob("*/"))]
+        for part in parts:
+            _write_kept(part, kept)
+        for part in parts:
+            for name in LEFT_OUT[kept]:
+                if (part / name).exists():
+                    shutil.rmtree(part / name)
+    finally:
+        lock.release()
+
+
+def _write_kept(part: Path, kept: Kept) -> None:
+    card = json.loads((part / CARD).read_text(encoding="utf-8"))
+    for each in (card, *card.get(_OTHERS, {}).values()):
+        each["kept"] = kept
+    _write_text(part / CARD, _as_text(card))
+
+
+def _as_text(value: Mapping[str, object]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _write_text(file: Path, text: str) -> None:
+    temporary = file.with_name(f"{file.name}.tmp")
+    with named(temporary):
+        temporary.write_text(text, encoding="utf-8")
+    temporary.replace(file)
 
 
 def _sha256(file: Path) -> bytes:

@@ -10,6 +10,7 @@ from sim.errors import SimulationError
 from sim.levels import Level
 from sim.scenario.expect.bounds import Held
 from sim.scenario.run.answer import lines as answer_lines
+from sim.trace.kept import check_kept
 from sim.trace.schema import BY_NAME
 from sim.units import Micros
 
@@ -105,6 +106,7 @@ class Result:
         if name not in BY_NAME:
             known = ", ".join(BY_NAME)
             raise SimulationError(f"no trace table {name!r}; tables are {known}")
+        check_kept(self.directory, "trace")
         files = self.directory / "trace" / name
         if not files.is_dir():
             raise SimulationError(f"{files}: not written; run with tracing level 'detail'")

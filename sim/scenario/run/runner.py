@@ -469,6 +469,7 @@ class Work(Region):
             "trace_digest": "",
             "disk_digest": "",
             "complete": complete,
+            "kept": "all",
         }
         if complete:
             card["trace_digest"] = self.trace.digest()

@@ -1,0 +1,1 @@
+"""Expected time, memory and disk of a run, from its scenario alone."""
