@@ -33,7 +33,7 @@ from sim.scratch import scratch
 SHORT_MS: Final = 500
 """Simulated time of the measurement behind estimates: a second or two."""
 
-REFERENCE_S: Final = 1.65
+REFERENCE_S: Final = 1.1
 """Time of a core that it takes the machine on which the unit costs of estimates were measured."""
 
 RECORDS_PER_BATCH = 100
@@ -132,11 +132,11 @@ def _known_file() -> Path:
 
 
 def _known(file: Path) -> dict[str, float | int] | None:
-    """What was measured before; a damaged file is as good as none."""
+    """Figures of an earlier measurement; a damaged file is as good as none."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
-        wanted = ("cpu_seconds", "peak_rss_bytes", "compiled")
-        sound = all(isinstance(found[name], int | float) for name in wanted)
+        needed = ("cpu_seconds", "peak_rss_bytes", "compiled")
+        sound = all(isinstance(found[name], int | float) for name in needed)
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return found if sound and found["cpu_seconds"] > 0 else None

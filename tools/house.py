@@ -142,9 +142,9 @@ def banned_modules(source: Source) -> Iterator[Finding]:
             yield Finding(source.path, line, f"imports {head}")
 
 
-MAY_READ_ENVIRONMENT = ("sim/compiled.py", "sim/mcp/process.py")
-"""The form in which packages are imported is chosen before anything runs; a command that a server
-starts has the server's environment."""
+MAY_READ_ENVIRONMENT = ("sim/bench.py", "sim/compiled.py", "sim/mcp/process.py")
+"""This machine's speed is remembered where users have caches; the form in which packages are
+imported is chosen before anything runs; a command that a server starts has its environment."""
 
 
 def banned_calls(source: Source) -> Iterator[Finding]:

@@ -119,7 +119,7 @@ def _run(jobs: Sequence[Job], options: CheckOptions) -> tuple[list[Outcome], boo
 
 
 def announce(jobs: Sequence[Job], processes: int) -> None:
-    """Check that the disk has room for runs; one line if they take much of it."""
+    """Check that the disk has space for runs; one line if they take much of it."""
     line = check_space(jobs, processes)
     if line:
         say(line, err=True)

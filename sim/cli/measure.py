@@ -45,13 +45,13 @@ def estimate_command(path: Path, options: RunOptions, *, refresh: bool) -> None:
         from sim.bench import speed
         from sim.cli.run import OTHERWISE, target
         from sim.scenario.estimate.forecast import estimate
-        from sim.scenario.estimate.space import check_run, room
+        from sim.scenario.estimate.space import check_run, space_at
         from sim.scenario.loader import load
 
         scenario = load(path, options.sets)
         seed = scenario.run.seed if options.seed is None else options.seed
         found = estimate(scenario, options.level)
-        place = room(target(scenario, seed, options), replaces=options.force)
+        place = space_at(target(scenario, seed, options), replaces=options.force)
         refused = ""
         try:
             check_run(found, place, OTHERWISE)
@@ -102,7 +102,7 @@ def _lines(found: "Estimate", seconds: float, memory: int, place: str, how: str)
         f"disk     about {about(disk.total)}: logs {about(disk.logs)}, trace {about(disk.trace)}; "
         f"kept as logs {about(disk.kept('logs'))}, as verdict {about(disk.kept('verdict'))}"
     )
-    yield f"room     {place}"
+    yield f"space    {place}"
     yield (
         f"from     {found.records:,.0f} records in {found.batches:,.0f} batches, "
         f"{about(disk.appended)} on all replicas, {found.requests:,.0f} requests, "

@@ -20,7 +20,7 @@ from sim.cli.terminal import progress_bar, show_card, show_judges, show_verdict,
 from sim.errors import SimulationError
 from sim.lifetime import INTERRUPTS, is_ignored
 from sim.scenario.estimate.forecast import estimate
-from sim.scenario.estimate.space import check_run, room
+from sim.scenario.estimate.space import check_run, space_at
 from sim.scenario.loader import load
 from sim.scenario.run.directory import keep_only
 from sim.trace.kept import LEFT_OUT, Kept, check_kept
@@ -39,7 +39,7 @@ class _Report:
 
 
 OTHERWISE = ("choose an --out on a larger disk", "or add --no-space-check")
-"""What helps who wants the run as it is, and has no room for it."""
+"""Cures for a run that is to stay as it is."""
 
 _NAMED = "(ok_unanswered, answered_untold in verdict.json)"
 _DIFFER = "the two judges of the run differ"
@@ -75,10 +75,10 @@ def target(scenario: "Scenario", seed: int, options: RunOptions) -> Path:
 
 
 def _check_space(scenario: "Scenario", out: Path, options: RunOptions) -> None:
-    """Check that the disk has room for the run; one line if it takes much of it."""
-    if options.has_room:
+    """Check that the disk has space for the run; one line if it takes much of it."""
+    if options.ignores_space:
         return
-    place = room(out, replaces=options.force)
+    place = space_at(out, replaces=options.force)
     line = check_run(estimate(scenario, options.level), place, OTHERWISE)
     if line:
         say(line if options.keep != "all" else f"{line}; --keep verdict removes it", err=True)

@@ -66,6 +66,6 @@ class RunOptions:
     report: bool
     level: Literal["facts", "detail"]
     keep: Literal["all", "logs", "verdict"]
-    has_room: bool
+    ignores_space: bool
     """True if nobody is to look for space on the disk."""
     as_json: bool

@@ -33,8 +33,8 @@ class Cache:
         except (OSError, ValueError, TypeError, RecursionError):
             return None
         kept = Path(outcome.directory) if outcome.directory else None
-        wanted = job.keep or ("all" if outcome.status != "held" else None)
-        if wanted is not None and (kept is None or not _holds(kept, wanted)):
+        due = job.keep or ("all" if outcome.status != "held" else None)
+        if due is not None and (kept is None or not _holds(kept, due)):
             return None  # the run was to be kept, and is not there any more
         return replace(outcome, path=job.path, cached=True)
 
@@ -56,6 +56,6 @@ class Cache:
         return self._directory / job.key[:2] / f"{job.key}.json"
 
 
-def _holds(directory: Path, wanted: Kept) -> bool:
+def _holds(directory: Path, due: Kept) -> bool:
     """True if a run directory has as much as is to be kept."""
-    return directory.is_dir() and set(LEFT_OUT[kept_of(directory)]) <= set(LEFT_OUT[wanted])
+    return directory.is_dir() and set(LEFT_OUT[kept_of(directory)]) <= set(LEFT_OUT[due])

@@ -33,7 +33,7 @@ class Job:
     """Equal for runs that must have equal results: scenario as resolved, seed, code."""
     twice: bool = False
     keep: Kept | None = None
-    """What stays of the run directory; ``None``: all of a run that did not hold, else nothing."""
+    """Parts of the run directory that stay; ``None``: all if the run did not hold, else nothing."""
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from typing import Final
 from sim.errors import InvariantBroken, NoProgress, SimulationError
 from sim.lifetime import ENDS_WITH_INPUT, child
 from sim.scenario.estimate.forecast import estimate
-from sim.scenario.estimate.space import check_run, check_runs, room
+from sim.scenario.estimate.space import check_run, check_runs, space_at
 from sim.scenario.estimate.storage import Storage
 from sim.scenario.loader import load
 from sim.scenario.run.directory import CARD, keep_only
@@ -53,9 +53,9 @@ def execute(job: Job, should_stop: Callable[[], bool] | None = None) -> Outcome:
 
 
 def check_space(jobs: Sequence[Job], processes: int) -> str:
-    """Check that the disk has room for the runs that are made at once, and for what is kept.
+    """Check that the disk has space for the runs that are made at once, and for what is kept.
 
-    Runs that do not hold stay, too, and are not counted: each looks for room when it begins.
+    Runs that do not hold stay, too, and are not counted: each looks for space when it begins.
 
     Returns:
         A line that announces large runs; empty for others.
@@ -67,13 +67,15 @@ def check_space(jobs: Sequence[Job], processes: int) -> str:
         return ""
     disks = {path: _estimate(path) for path in dict.fromkeys(job.path for job in jobs)}
     at_once = min(processes, len(jobs))
-    sizes = sorted((disks[job.path].total * (1 + job.twice) for job in jobs), reverse=True)
-    kept = sum(disks[job.path].kept(job.keep) for job in jobs if job.keep is not None)
+    largest = sorted(jobs, key=lambda job: disks[job.path].total * (1 + job.twice), reverse=True)
+    needed = sum(disks[job.path].total * (1 + job.twice) for job in largest[:at_once])
+    needed += sum(
+        disks[job.path].kept(job.keep) for job in largest[at_once:] if job.keep is not None
+    )
     advice = ["--keep verdict"] if any(job.keep in ("all", "logs") for job in jobs) else []
     advice += ["fewer at once (--jobs)"] if at_once > 1 else []
-    where = room(Path(jobs[0].directory).parent)
+    where = space_at(Path(jobs[0].directory).parent)
     words = f"{len(jobs)} runs, {at_once} at once,"
-    needed = sum(sizes[:at_once]) + kept
     return check_runs(needed, words, where, [*advice, "shorten the runs", *_OTHERWISE])
 
 
@@ -85,7 +87,7 @@ def _once(job: Job, should_stop: Callable[[], bool] | None) -> Outcome:
     directory = Path(job.directory)
     try:
         scenario = load(Path(job.path))
-        check_run(estimate(scenario, "facts"), room(directory, replaces=True), _OTHERWISE)
+        check_run(estimate(scenario, "facts"), space_at(directory, replaces=True), _OTHERWISE)
         run(scenario, job.seed, directory, force=True, level="facts", should_stop=should_stop)
         return read_outcome(job.path, directory)
     except NoProgress as error:

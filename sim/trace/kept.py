@@ -23,7 +23,7 @@ LEFT_OUT: Final[Mapping[Kept, Sequence[str]]] = {
 
 
 def kept_of(directory: Path) -> Kept:
-    """What was kept of a run; ``all`` of a directory without a run card, or with a damaged one."""
+    """Parts of a run directory that were kept; ``all`` without a run card, or with a damaged one."""
     found = _card(directory).get("kept", "all")
     return next((kept for kept in LEFT_OUT if kept == found), "all")
 

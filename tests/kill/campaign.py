@@ -41,6 +41,7 @@ LOGQUAKE = (sys.executable, "-m", "sim")
 COMMANDS = {
     "run": (*LOGQUAKE, "run", "tiny.yaml", "--out", "out"),
     "run --force": (*LOGQUAKE, "run", "tiny.yaml", "--out", "out", "--force"),
+    "run --keep": (*LOGQUAKE, "run", "tiny.yaml", "--out", "out", "--force", "--keep", "verdict"),
     "check": (*LOGQUAKE, "check", "tiny.yaml", "--seeds", "1..4", "--jobs", "2", "--no-cache"),
     "check --twice": (*LOGQUAKE, "check", "tiny.yaml", "--twice", "--no-cache"),
     "explore": (*LOGQUAKE, "explore", "tiny.yaml", "--vary", "acks=1,all", "--seeds", "12",

@@ -12,7 +12,8 @@ import pytest
 from sim.errors import SimulationError
 from sim.locks import check_free, hold
 from sim.scenario.run import directory as rundir
-from sim.scenario.run.directory import LOCK, RunDirectory
+from sim.scenario.run.directory import LOCK, RunDirectory, keep_only
+from sim.trace.kept import LEFT_OUT, check_kept, kept_of
 from tests.kill.campaign import TINY
 from tests.scenarios.run_kit import ROOT, text_of
 
@@ -103,6 +104,42 @@ def test_a_run_killed_while_it_clears_leaves_a_run_directory(out, monkeypatch, g
     (out / LOCK).write_text("4711\n")
     with pytest.raises(SimulationError, match="add --force to replace it"):
         RunDirectory(out, force=False)
+    RunDirectory(out, force=True).release()
+    assert {path.name for path in out.iterdir()} == {"run.json"}
+
+
+@pytest.mark.parametrize(
+    ("kept", "gone"), [("logs", 0), ("logs", 1), ("verdict", 0), ("verdict", 1), ("verdict", 2)]
+)
+def test_a_removal_that_is_killed_leaves_a_run_directory_that_says_what_is_missing(
+    out, monkeypatch, gone, kept
+):
+    """``gone``: how many of the card and the directories are changed when the kill comes."""
+    parts = LEFT_OUT[kept]
+    card = {"complete": True, "seed": 7}
+    (out / "run.json").write_text(json.dumps(card))
+    done = []
+
+    def step(real, name):
+        def do(*given):
+            if len(done) == gone:
+                raise KeyboardInterrupt
+            done.append(name)
+            real(*given)
+
+        return do
+
+    monkeypatch.setattr(rundir, "_write_kept", step(rundir._write_kept, "card"))
+    monkeypatch.setattr(rundir.shutil, "rmtree", step(shutil.rmtree, "part"))
+    with pytest.raises(KeyboardInterrupt):
+        keep_only(out, kept, card)
+    monkeypatch.undo()
+    left = {path.name for path in out.iterdir()}
+    assert left == {"run.json", "verdict.json", "disks", "trace"} - set(parts[: max(0, gone - 1)])
+    assert kept_of(out) == ("all" if gone == 0 else kept), "said before anything is removed"
+    if gone:
+        with pytest.raises(SimulationError, match="without trace/"):
+            check_kept(out, "trace")
     RunDirectory(out, force=True).release()
     assert {path.name for path in out.iterdir()} == {"run.json"}
 

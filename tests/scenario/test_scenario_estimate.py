@@ -13,7 +13,7 @@ from sim import bench
 from sim.scenario.estimate import storage as storages
 from sim.scenario.estimate.flows import flows, out_of_service
 from sim.scenario.estimate.forecast import Speed, estimate
-from sim.scenario.estimate.space import Room, about, check_run, occupied, room
+from sim.scenario.estimate.space import Space, about, check_run, occupied, space_at
 from sim.scenario.loader import load, load_text
 from tests.scenarios.run_kit import CATALOGUE, ROOT, SHIPPED, text_of
 
@@ -70,8 +70,10 @@ def test_bytes_on_the_disk_are_what_the_scenario_lets_expect(name, tmp_path):
 @pytest.mark.parametrize("name", KINDS)
 def test_time_memory_and_disk_are_within_the_stated_factors(name, tmp_path):
     found = estimate(load(SHIPPED[name]))
+    before, _ = bench.speed(refresh=True)
     size, memory, seconds = measured(SHIPPED[name], tmp_path / "run")
-    speed, _ = bench.speed(refresh=True)
+    after, _ = bench.speed(refresh=True)  # a shared machine is not as fast from minute to minute
+    speed = replace(after, factor=(before.factor + after.factor) / 2)
     assert is_within(found.disk.total, size, DISK), (about(found.disk.total), about(size))
     assert is_within(found.memory(speed), memory, MEMORY), (found.memory(speed), memory)
     assert is_within(found.seconds(speed), seconds, TIME), (found.seconds(speed), seconds)
@@ -169,19 +171,19 @@ def test_refusal_advises_only_what_makes_the_run_fit():
     found = estimate(load(SHIPPED["quickstart"]))
     facts = estimate(load(SHIPPED["quickstart"]), "facts").disk.total
     for allowed, is_enough in ((facts, True), (facts - 1, False)):
-        place = Room(Path("x"), allowed, 0)
+        place = Space(Path("x"), allowed, 0)
         with pytest.raises(Exception, match="would write about") as caught:
             check_run(found, place, ())
         assert ("--trace facts" in str(caught.value)) is is_enough
     with pytest.raises(Exception, match=r"run\.for=28s in place of 60s") as caught:
-        check_run(found, Room(Path("x"), found.disk.total // 2, 0), ("more",))
+        check_run(found, Space(Path("x"), found.disk.total // 2, 0), ("more",))
     assert str(caught.value).endswith("; more")
     shorter = estimate(load(SHIPPED["quickstart"], ("run.for=28s", "faults=[]")))
     assert shorter.disk.total < found.disk.total // 2
 
 
 def test_a_run_that_fits_is_announced_only_if_it_is_large():
-    place = Room(Path("x"), 1 << 50, 0)
+    place = Space(Path("x"), 1 << 50, 0)
     small = estimate(load(SHIPPED["tradeoff"]))
     assert check_run(small, place, ()) == ""
     large = estimate(given(producer={"rate": "20000/s", "record.size": "1000B"}))
@@ -193,9 +195,9 @@ def test_a_run_that_fits_is_announced_only_if_it_is_large():
 def test_what_a_run_replaces_is_room_for_it(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "big").write_bytes(b"x" * 1_000_000)
-    kept, replaced = room(tmp_path / "run"), room(tmp_path / "run", replaces=True)
+    kept, replaced = space_at(tmp_path / "run"), space_at(tmp_path / "run", replaces=True)
     assert replaced.free - kept.free > 500_000
-    assert room(tmp_path / "not" / "there" / "yet").reserve == kept.reserve
+    assert space_at(tmp_path / "not" / "there" / "yet").reserve == kept.reserve
 
 
 @pytest.mark.parametrize(
@@ -216,7 +218,7 @@ def machine(tmp_path, monkeypatch):
 
     def measure(milliseconds):
         made.append(milliseconds)
-        return {"cpu_seconds": 3.3, "peak_rss_bytes": 250_000_000, "compiled": False}
+        return {"cpu_seconds": 2.2, "peak_rss_bytes": 250_000_000, "compiled": False}
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(bench, "_in_own_process", measure)
@@ -240,7 +242,7 @@ def test_a_damaged_measurement_is_made_again(machine, tmp_path, content):
     (file,) = (tmp_path / "cache" / "logquake").iterdir()
     file.write_text(content)
     assert bench.speed()[0].factor == pytest.approx(2.0)
-    assert json.loads(file.read_text())["cpu_seconds"] == 3.3
+    assert json.loads(file.read_text())["cpu_seconds"] == 2.2
 
 
 def test_a_home_that_cannot_be_written_to_costs_nothing_else(machine, tmp_path, monkeypatch):

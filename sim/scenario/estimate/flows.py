@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from sim.faults.fault import Fault
+from sim.faults.process import Pause
 from sim.faults.target import Target
 from sim.protocol.clients.producer.record_sizes import BATCH_OVERHEAD, RecordSizes
 from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
@@ -29,7 +30,6 @@ _SERVED_US: Micros = 400
 _OUT_MAX = 0.7
 """Largest share of a run that is taken for lost: some batches are sent in any case."""
 
-_ENDING = ("crash", "pause", "power-loss")
 _HEADER_BYTES: Bytes = 12
 """Name and lengths of a record's header."""
 
@@ -55,6 +55,8 @@ class Flow:
     """Of a record in its batch, as the log has it."""
     lasts_us: Micros
     transactions: float = 0.0
+    is_packed: bool = False
+    """True if producers compress them."""
     connects: float = 0.0
     """Producers that are made for one record, and closed."""
 
@@ -98,7 +100,7 @@ def out_of_service(scenario: Scenario) -> float:
         if not fault.outage:
             continue
         lasts = session
-        if fault.kind == "pause" or any(t.kind == "all brokers" for t in fault.targets):
+        if isinstance(fault, Pause) or any(t.kind == "all brokers" for t in fault.targets):
             lasts = min(fault.for_us or scenario.run.for_us, scenario.run.for_us)
         lasts = min(lasts, max(0, scenario.run.for_us - fault.at_us))
         lost += lasts * min(1.0, sum(_share(t, brokers, scenario) for t in fault.targets))
@@ -188,6 +190,7 @@ def _of_producer(
     size = _packed(size, raw, producer.compressibility, producer.config, topic)
     batching = _Batching(producer.config, size, topic, brokers, producer.keys != "none")
     flow = batching.flow(topic.name, producer.count, records, lasts, scenario.cluster.network)
+    flow = replace(flow, is_packed=_is_packed(producer.config, topic))
     if producer.per_request:
         return replace(flow, batches=flow.records, requests=flow.records, connects=flow.records)
     transaction = producer.transaction
@@ -267,20 +270,24 @@ def _spans(
     name: str, start: Micros, stop: Micros, faults: Sequence[Fault]
 ) -> Iterator[tuple[Micros, Micros]]:
     for fault in faults:
-        if fault.kind in _ENDING and any(name in target.names for target in fault.targets):
+        if fault.outage and any(name in target.names for target in fault.targets):
             until = stop if fault.until_us is None else min(stop, fault.until_us)
             yield min(stop, max(start, fault.at_us)), max(start, until)
+
+
+def _is_packed(config: Config, topic: TopicSpec) -> bool:
+    """True if a codec is at work, the producer's or the topic's."""
+    settings: Mapping[str, object] = topic.config
+    codecs = (config.text("compression.type"), str(settings["compression.type"]))
+    return any(codec not in {"none", "uncompressed", "producer"} for codec in codecs)
 
 
 def _packed(
     size: float, filler: Bytes, compressibility: float, config: Config, topic: TopicSpec
 ) -> float:
-    """Size of a record in a compressed batch, or its own without a codec."""
+    """Size of a record in a batch as the log has it."""
     settings: Mapping[str, object] = topic.config
-    codec = str(settings["compression.type"])
-    if codec == "producer":
-        codec = config.text("compression.type")
-    if codec in {"none", "uncompressed"}:
+    if settings["compression.type"] == "uncompressed" or not _is_packed(config, topic):
         return size
     squeezed = filler * compressibility
     rest = size - filler

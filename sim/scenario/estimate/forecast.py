@@ -26,6 +26,9 @@ _REQUEST_S: Final = 70e-6
 _APPEND_S: Final = 55e-6
 """Of a batch on one replica, its checks and rows included."""
 
+_PACKED_S: Final = 250e-6
+"""Of a compressed batch, beyond one that is not."""
+
 _RECORD_S: Final = 0.3e-6
 _BYTE_S: Final = 8e-9
 """Of a byte on one replica: built, written, and hashed for the disk digest."""
@@ -99,6 +102,8 @@ class Estimate:
         """Real time of the run in a process that has loaded the simulator."""
         work_s = self.requests * _REQUEST_S + self.appends * _APPEND_S
         work_s += self.records * _RECORD_S + self.disk.appended * _BYTE_S
+        flows = [flow for _, work in self.works for flow in work.flows]
+        work_s += sum(flow.batches for flow in flows if flow.is_packed) * _PACKED_S
         if self.level == "facts":
             work_s *= _UNWRITTEN
         return speed.factor * (_START_S + self.replicas * _REPLICA_S + work_s)

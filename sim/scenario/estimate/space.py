@@ -1,4 +1,4 @@
-"""Room on the disk: a run that would fill it is refused before anything is written.
+"""Space on the disk: a run that would fill it is refused before anything is written.
 
 The estimate compared is that of :mod:`sim.scenario.estimate.forecast`, from the scenario alone.
 """
@@ -16,14 +16,14 @@ from sim.scenario.scenario import Scenario
 from sim.units import GIB, KIB, MIB, SECOND, Bytes
 
 RESERVE_MAX: Final[Bytes] = GIB
-"""What is left free of a large file system; of a smaller one it is a twentieth."""
+"""Bytes left free of a large file system; of a smaller one it is a twentieth."""
 
 ANNOUNCED: Final[Bytes] = 1_000_000_000
 """More than this is announced before it is written."""
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Space:
     """Space of a file system, for a directory that may not be there yet."""
 
     where: Path
@@ -32,14 +32,14 @@ class Room:
 
     @property
     def allowed(self) -> Bytes:
-        """What may be written."""
+        """Bytes that may be written."""
         return max(0, self.free - self.reserve)
 
     def __str__(self) -> str:
         return f"{about(self.free)} free, of which {about(self.reserve)} stay free"
 
 
-def room(where: Path, *, replaces: bool = False) -> Room:
+def space_at(where: Path, *, replaces: bool = False) -> Space:
     """Space for a directory.
 
     Args:
@@ -51,7 +51,7 @@ def room(where: Path, *, replaces: bool = False) -> Room:
         there = there.parent
     usage = shutil.disk_usage(there)
     held = occupied(where) if replaces and where.is_dir() else 0
-    return Room(where, usage.free + held, min(RESERVE_MAX, usage.total // 20))
+    return Space(where, usage.free + held, min(RESERVE_MAX, usage.total // 20))
 
 
 def occupied(directory: Path) -> Bytes:
@@ -65,7 +65,7 @@ def occupied(directory: Path) -> Bytes:
     return total
 
 
-def check_run(found: Estimate, place: Room, otherwise: Sequence[str]) -> str:
+def check_run(found: Estimate, place: Space, otherwise: Sequence[str]) -> str:
     """Check that a run fits.
 
     Args:
@@ -85,7 +85,7 @@ def check_run(found: Estimate, place: Room, otherwise: Sequence[str]) -> str:
     return _checked(disk.total, "the run", parts, place, [*advice, *otherwise])
 
 
-def check_runs(needed: Bytes, words: str, place: Room, advice: Sequence[str]) -> str:
+def check_runs(needed: Bytes, words: str, place: Space, advice: Sequence[str]) -> str:
     """Check that several runs fit.
 
     Args:
@@ -120,10 +120,10 @@ def check_scratch(scenarios: Sequence[Scenario], at_once: int, within: Path) -> 
     sizes = sorted((estimate(each, "facts").disk.logs for each in scenarios), reverse=True)
     largest = sizes[0] if sizes else 0
     advice = ("shorten the runs", "set TMPDIR to a directory on a larger disk")
-    return check_runs(largest * at_once, f"{at_once} runs at once", room(within), advice)
+    return check_runs(largest * at_once, f"{at_once} runs at once", space_at(within), advice)
 
 
-def _checked(needed: Bytes, what: str, parts: str, place: Room, advice: Sequence[str]) -> str:
+def _checked(needed: Bytes, what: str, parts: str, place: Space, advice: Sequence[str]) -> str:
     if needed > place.allowed:
         raise SimulationError(
             f"{place.where}: {what} would write about {about(needed)} there {parts}, and "

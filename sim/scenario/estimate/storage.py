@@ -28,7 +28,7 @@ from sim.trace.schema import BY_NAME, Level
 from sim.units import KIB, SECOND, Bytes
 
 BLOCK: Final[Bytes] = 4 * KIB
-"""What a file system gives a file at a time."""
+"""Bytes that a file system gives a file at a time."""
 
 _REPLICA: Final[Bytes] = 10 * KIB
 """Of a partition's directory: itself, ``partition.metadata``, ``leader-epoch-checkpoint``."""
@@ -92,7 +92,7 @@ class Storage:
         return self.logs + self.trace + self.cards
 
     def kept(self, kept: Kept) -> Bytes:
-        """What stays of it when the run has been judged."""
+        """Bytes that stay when the run has been judged."""
         parts = {"disks": self.logs, "trace": self.trace}
         return self.total - sum(parts[name] for name in LEFT_OUT[kept])
 

@@ -44,7 +44,7 @@ _QUORUM_FETCHES_S = 2.4
 
 @dataclass(slots=True)
 class Work:
-    """What a cluster has to do in the whole run; numbers are expected values."""
+    """Work of a cluster in the whole run; numbers are expected values."""
 
     simulated_s: float = 0.0
     records: float = 0.0
@@ -91,8 +91,8 @@ def copies_of(scenario: Scenario, topic: str) -> int:
     """Replication factor of a topic; internal ones have no more than there are brokers."""
     if topic not in _INTERNAL:
         return scenario.topic(topic).replication_factor
-    asked = scenario.cluster.config.number(f"{_INTERNAL[topic]}.replication.factor")
-    return min(len(scenario.cluster.brokers), asked)
+    given = scenario.cluster.config.number(f"{_INTERNAL[topic]}.replication.factor")
+    return min(len(scenario.cluster.brokers), given)
 
 
 class _Cluster:
