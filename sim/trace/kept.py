@@ -23,7 +23,7 @@ LEFT_OUT: Final[Mapping[Kept, Sequence[str]]] = {
 
 
 def kept_of(directory: Path) -> Kept:
-    """Parts of a run directory that were kept; ``all`` without a run card, or with a damaged one."""
+    """Parts of a run directory that were kept; ``all`` if its card does not say."""
     found = _card(directory).get("kept", "all")
     return next((kept for kept in LEFT_OUT if kept == found), "all")
 
