@@ -1,6 +1,7 @@
 """What a run would take is known before it: bytes from its scenario, time and memory by machine."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from sim.scenario.estimate.forecast import Speed, estimate
 from sim.scenario.estimate.space import Space, about, check_run, occupied, space_at
 from sim.scenario.loader import load, load_text
 from tests.scenarios.run_kit import CATALOGUE, ROOT, SHIPPED, text_of
+from tests.swarm import once, scenarios
 
 DISK, MEMORY, TIME = 1.3, 1.5, 2.0
 """Factors of docs/performance.md."""
@@ -94,6 +96,44 @@ def test_every_shipped_scenario_has_an_estimate():
         assert found.disk.total > 0, path
         assert found.seconds(Speed()) > 1, path
         assert found.memory(Speed()) > 100_000_000, path
+
+
+EDGES = {
+    "nobody sends": {"producers": []},
+    "a millisecond": {"lasts": "1ms"},
+    "one broker": {
+        "cluster": {"brokers": 1, "controllers": 1},
+        "topic": {"replication.factor": 1, "config": {}},
+    },
+    "nothing is ever removed": {"topic": {"config": {"retention.ms": -1, "retention.bytes": -1}}},
+    "a log that is never clean enough": {
+        "topic": {"config": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 1.0}},
+        "producer": {"keys": "uniform", "key.count": 1},
+    },
+    "batches of one record": {"producer": {"config": {"linger.ms": 100_000_000, "batch.size": 0}}},
+    "a year": {"lasts": "8000h", "producer": {"rate": "1/s"}},
+    "a producer for an instant": {"producer": {"start": "5s", "stop": "5001ms"}},
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_a_scenario_at_an_edge_has_an_estimate(name):
+    assert_sound(load_text(text_of(**EDGES[name])))
+
+
+def test_whatever_the_swarm_draws_has_an_estimate():
+    for seed in range(40):
+        assert_sound(load_text(scenarios.drawn(seed).text))
+    for kind in once.KINDS:
+        assert_sound(load_text(once.drawn(kind, 1)))
+
+
+def assert_sound(scenario):
+    for level in ("facts", "detail"):
+        found = estimate(scenario, level)
+        numbers = (found.disk.logs, found.disk.trace, found.rows, found.requests)
+        times = (found.seconds(Speed()), found.memory(Speed()))
+        assert all(number > 0 and math.isfinite(number) for number in (*numbers, *times))
 
 
 def test_records_are_those_that_clients_mean_to_send():
