@@ -70,7 +70,8 @@ def test_bytes_on_the_disk_are_what_the_scenario_lets_expect(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
-def test_time_memory_and_disk_are_within_the_stated_factors(name, tmp_path):
+def test_time_memory_and_disk_are_within_the_stated_factors(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     found = estimate(load(SHIPPED[name]))
     before, _ = bench.speed(refresh=True)
     size, memory, seconds = measured(SHIPPED[name], tmp_path / "run")
