@@ -125,7 +125,7 @@ def _too_many(path: tuple[str, ...], replicas: int) -> Problem:
 
 def records_at_most(scenario: Scenario) -> int:
     """Records that all producers mean to send, with surges of load."""
-    return sum(_records(p) + _more_in_surges(p, scenario.faults) for p in scenario.producers)
+    return sum(_records(p) + more_in_surges(p, scenario.faults) for p in scenario.producers)
 
 
 def _check_records(scenario: Scenario) -> None:
