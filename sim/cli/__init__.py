@@ -300,16 +300,33 @@ def verdict(
 @app.command(name="import")
 def import_(
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             help="server.properties, a producer's properties, what kafka-topics --describe and "
             "kafka-configs --describe printed.",
-            metavar="FILE ...",
+            metavar="[FILE ...]",
         ),
-    ],
+    ] = None,
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(
+            help="Ask a running cluster instead of files; nothing is written to it. Needs "
+            "logquake[live].",
+            metavar="HOST:PORT,...",
+        ),
+    ] = None,
+    command_config: Annotated[
+        Path | None,
+        typer.Option(help="A client's properties for TLS and SASL, as Kafka's tools take them."),
+    ] = None,
+    for_: Annotated[
+        str | None,
+        typer.Option("--for", help="How long a running cluster's load is measured; 60s."),
+    ] = None,
     rate: Annotated[
-        str, typer.Option(help="Load of each topic, which the files do not know.")
-    ] = "100/s",
+        str | None,
+        typer.Option(help="Load of each topic of which it is not known; 100/s with files."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Where to write; default: standard output.")
     ] = None,
@@ -320,10 +337,11 @@ def import_(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Build a scenario from a running cluster's configuration; what is left out is listed."""
+    """Build a scenario from a running cluster, or from its files; what is left out is listed."""
     from sim.cli.importing import ImportOptions, import_command
 
-    import_command(files, ImportOptions(rate, out, force, strict, json))
+    options = ImportOptions(rate, out, force, strict, json, bootstrap, command_config, for_)
+    import_command(files or [], options)
 
 
 @app.command()

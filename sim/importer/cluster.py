@@ -9,6 +9,7 @@ import yaml
 
 from sim.errors import SimulationError
 from sim.ids import FIRST_CONTROLLER_ID
+from sim.importer.clients import GUESS, producers, settings_of_producers
 from sim.importer.descriptions import DescribedTopic
 from sim.importer.masking import HIDDEN, shown
 from sim.importer.settings import NEEDLESS, CarriedOver, kept
@@ -25,8 +26,9 @@ INTERNAL: Final = {
 """Kafka's own topics, and how the settings of each begin."""
 
 _NUMBER: Final = re.compile(r"\d{1,9}")
-_KEYS: Final = {"keys": "uniform"}
 _NO_RACK: Final = ""
+_MAY_GO: Final = ("consumers", "quotas")
+"""Entries that are left out if the rest of the scenario refuses them."""
 
 
 @dataclass(slots=True)
@@ -36,17 +38,22 @@ class Imported:
     text: str = ""
     absent: list[str] = field(default_factory=list)
     """A line for each thing that is not simulated."""
+    measured: list[str] = field(default_factory=list)
+    """Lines: loads and lags of a running cluster."""
+    unknown: list[str] = field(default_factory=list)
+    """Lines: what a running cluster cannot say."""
     brokers: dict[int, str] = field(default_factory=dict)
     """Names by the cluster's own ids."""
     topics: int = 0
 
 
-def build(sources: Sources, rate: str) -> Imported:
+def build(sources: Sources, rate: str | None = None) -> Imported:
     """The scenario's text, with comments on what it leaves out.
 
     Args:
         sources: What was read.
-        rate: Records a second that each topic gets, as in a scenario: the files do not know it.
+        rate: Records a second of each topic without a measured load, as in a scenario; ``None``:
+            none if any was measured, else a guess.
 
     Raises:
         SimulationError: If there is neither a server nor a placement, or the scenario cannot be.
@@ -57,15 +64,16 @@ def build(sources: Sources, rate: str) -> Imported:
 class _Building:
     """The parts of one scenario, and lines about what is left out."""
 
-    def __init__(self, sources: Sources, rate: str) -> None:
+    def __init__(self, sources: Sources, rate: str | None) -> None:
         self._sources = sources
         self._rate = rate
-        self._found = Imported()
+        self._found = Imported(measured=sources.measured, unknown=sources.unknown)
         self._racks: dict[int, str] = {}
         self._ids: list[int] = []
 
     def imported(self) -> Imported:
         """Everything."""
+        self._found.absent += self._sources.absent
         self._name_brokers()
         cluster = self._cluster()
         topics = {
@@ -76,10 +84,10 @@ class _Building:
         if not topics:
             raise SimulationError("no topic: give the output of kafka-topics --describe as well")
         data: dict[str, Any] = {
-            "claim": "What is acknowledged stays, on a cluster as the imported files describe it.",
+            "claim": f"What is acknowledged stays, on a cluster as {self._whose()}.",
             "cluster": cluster,
             "topics": topics,
-            "producers": self._producers(topics, cluster),
+            **self._clients(topics, cluster),
             "run": {"for": "30s"},
             "expect": {"lost_acked": 0},
         }
@@ -99,6 +107,11 @@ class _Building:
         while (problem := first_problem(yaml.safe_dump(data, sort_keys=False))) is not None:
             part: Any = data
             where = problem.path[:-1]
+            kind, *at = problem.path[:2] or ("",)
+            if kind in _MAY_GO and at and "config" not in where:
+                data[str(kind)].pop(at[0])
+                self._absent(f"{kind}: one left out: {_sentence(problem)}")
+                continue
             for key in where:
                 part = part[key]
             name = problem.path[-1] if problem.path else ""
@@ -123,7 +136,9 @@ class _Building:
             if "broker" in _roles(server):
                 if node in racks:
                     raise SimulationError(f"{server.file}: a second server with id {node}")
-                racks[node] = self._rack(server)
+                racks[node] = self._rack(server.values.get("broker.rack", _NO_RACK))
+        for node, rack in self._sources.racks.items():
+            racks.setdefault(node, self._rack(rack))
         placed = {
             node
             for topic in self._sources.topics.values()
@@ -153,8 +168,8 @@ class _Building:
         self._ids = [ids[node] for node in order]
         self._found.brokers = {node: f"broker-{ids[node]}" for node in order}
 
-    def _rack(self, server: Properties) -> str:
-        rack = server.values.get("broker.rack", _NO_RACK).strip()
+    def _rack(self, text: str) -> str:
+        rack = text.strip()
         if not rack or NAME.fullmatch(rack) is not None:
             return rack
         spelt = re.sub(r"[^a-zA-Z0-9._-]+", "-", rack)[:200].strip("-.") or "rack"
@@ -162,7 +177,7 @@ class _Building:
         return spelt
 
     def _cluster(self) -> dict[str, Any]:
-        cluster: dict[str, Any] = {}
+        cluster: dict[str, Any] = {"kafka": self._sources.kafka} if self._sources.kafka else {}
         racks = list(dict.fromkeys(self._racks.values()))
         if racks == [_NO_RACK]:
             cluster["brokers"] = len(self._racks)
@@ -196,21 +211,25 @@ class _Building:
         connect = next((s.values["zookeeper.connect"] for s in servers if _is_zookeeper(s)), "")
         if connect:
             return {"zookeeper": {"servers": len(connect.partition("/")[0].split(","))}}
-        both = [s for s in servers if {"broker", "controller"} <= set(_roles(s))]
-        if both:
-            alone = [s for s in servers if _roles(s) == ("controller",)]
+        ids = [_id_of(s) for s in servers if {"broker", "controller"} <= set(_roles(s))]
+        alone = sum(_roles(s) == ("controller",) for s in servers)
+        if self._sources.voters:
+            ids = [node for node in self._sources.voters if node in self._racks]
+            alone = len(self._sources.voters) - len(ids)
+        if ids:
             if alone:
                 self._absent("controllers of their own beside combined ones: all are combined")
-            listed = [self._found.brokers[_id_of(server)] for server in both]
-            first = set(list(self._found.brokers.values())[: len(both)])
+            listed = [self._found.brokers[node] for node in ids]
+            first = set(list(self._found.brokers.values())[: len(ids)])
             if not self._has_racks() and set(listed) != first:
                 self._absent(
                     f"process.roles: {', '.join(listed)} are controllers; here the first ones are"
                 )
-            return {"combined": len(both)}
-        voters = next((v for s in servers if (v := _voters(s))), 0)
-        count = voters or sum(_roles(s) == ("controller",) for s in servers)
-        return {"controllers": count} if count else {}
+            return {"combined": len(ids)}
+        voters = 0 if self._sources.voters else next((v for s in servers if (v := _voters(s))), 0)
+        count = voters or alone
+        dynamic = {"quorum": "dynamic"} if self._sources.is_dynamic else {}
+        return {"controllers": count} | dynamic if count else {}
 
     def _has_racks(self) -> bool:
         return any(self._racks.values())
@@ -308,29 +327,17 @@ class _Building:
             plain["config"] = found.config
         return plain
 
-    def _producers(self, topics: Mapping[str, Any], cluster: Mapping[str, Any]) -> list[Any]:
-        """One for each topic; the first file of producer's properties is everybody's.
-
-        A compacted topic takes no record without a key (``INVALID_RECORD``), so its producer has
-        keys.
-        """
-        config: Mapping[str, Any] = {}
-        for place, properties in enumerate(self._sources.producers):
-            if place:
-                self._absent(f"{properties.file}: a second producer's properties")
-                continue
-            found = kept("producer", properties.values, skip=NEEDLESS)
-            self._found.absent += [f"producer: {line}" for line in found.absent]
-            config = found.config
-        made = []
-        usual = cluster.get("config", {}).get("log.cleanup.policy", "")
-        for topic, parts in topics.items():
-            plain = {"name": f"to-{topic}"[:200], "topic": topic, "rate": self._rate}
-            policy = parts.get("config", {}).get("cleanup.policy", usual)
-            if "compact" in str(policy).split(","):
-                plain |= _KEYS
-            made.append(plain | ({"config": dict(config)} if config else {}))
-        return made
+    def _clients(self, topics: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[str, Any]:
+        """Producers, and what a running cluster says of consumers and quotas."""
+        sources = self._sources
+        config = settings_of_producers(sources)
+        self._found.absent += config.absent
+        found = {
+            "producers": producers(sources, self._rate, topics, cluster, config.config),
+            "consumers": sources.consumers,
+            "quotas": sources.quotas,
+        }
+        return {key: entries for key, entries in found.items() if entries}
 
     def _others(self) -> None:
         """Settings of what is not in the scenario; values of quotas are no secrets."""
@@ -348,6 +355,10 @@ class _Building:
 
     # -- the text ---------------------------------------------------------------------------------
 
+    def _whose(self) -> str:
+        is_live = self._sources.loads is not None
+        return "a running one described itself" if is_live else "the imported files describe it"
+
     def _absent(self, line: str) -> None:
         self._found.absent.append(line)
 
@@ -360,13 +371,17 @@ class _Building:
         ]
         if ids:
             lines.append(f"Brokers, here and in the cluster: {', '.join(ids)}.")
-        lines.append(
-            f"The load is not known to these files: {self._rate} to each topic is a guess."
-        )
+        if self._sources.loads is None:
+            rate = self._rate or GUESS
+            lines.append(f"The load is not known to these files: {rate} to each topic is a guess.")
         self._found.absent = list(dict.fromkeys(self._found.absent))
-        if self._found.absent:
-            lines += ["", "Not simulated, or not alike:"]
-            lines += [f"- {line}" for line in self._found.absent]
+        for head, listed in (
+            ("Measured:", self._found.measured),
+            ("Not known to the brokers:", self._found.unknown),
+            ("Not simulated, or not alike:", self._found.absent),
+        ):
+            if listed:
+                lines += ["", head, *(f"- {line}" for line in listed)]
         text = "".join(f"# {' '.join(line.split())}".rstrip() + "\n" for line in lines)
         return f"{text}\n"
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from sim.errors import SimulationError
 from sim.importer.descriptions import (
@@ -43,15 +43,44 @@ class Properties:
     values: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a topic takes, as it was measured."""
+
+    per_s: int
+    """Whole records a second, at least one."""
+    bytes_per_record: float | None
+    """On disk; ``None``: not known."""
+
+
 @dataclass(slots=True)
 class Sources:
-    """Everything that was read, by kind."""
+    """Everything that was read, by kind. What follows ``files`` only a running cluster knows."""
 
     servers: list[Properties] = field(default_factory=list)
     producers: list[Properties] = field(default_factory=list)
     topics: dict[str, DescribedTopic] = field(default_factory=dict)
     configs: list[ConfigDescription] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
+    racks: dict[int, str] = field(default_factory=dict)
+    """Of brokers whose settings are not known; empty text for none."""
+    kafka: str = ""
+    """Version, as scenarios name it."""
+    voters: tuple[int, ...] = ()
+    """Ids of the controllers that vote."""
+    is_dynamic: bool = False
+    """The quorum's voters are a record of the metadata log."""
+    loads: dict[str, Load] | None = None
+    """By topic, of those that took records; ``None``: it was not measured."""
+    consumers: list[dict[str, Any]] = field(default_factory=list)
+    quotas: list[dict[str, Any]] = field(default_factory=list)
+    """Both as entries of a scenario."""
+    measured: list[str] = field(default_factory=list)
+    """Lines: loads and lags."""
+    unknown: list[str] = field(default_factory=list)
+    """Lines: what the cluster cannot say."""
+    absent: list[str] = field(default_factory=list)
+    """Lines: what was not answered, and what is not simulated."""
 
 
 def read_all(paths: Sequence[Path]) -> Sources:

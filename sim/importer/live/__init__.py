@@ -1,1 +1,1 @@
-"""From a running cluster, read-only, to the sources of a scenario: ``logquake import --bootstrap``."""
+"""From a running cluster, read-only, to the sources of a scenario: ``--bootstrap``."""

@@ -19,7 +19,9 @@ from sim.importer.properties import parse
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")
-_JAAS: Final = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;'"]+))""")
+_JAAS: Final = re.compile(
+    r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;'"]+))"""
+)
 _ESCAPED: Final = re.compile(r"\\(.)")
 _TAKEN: Final = (
     *("security.protocol", "sasl.mechanism", "sasl.jaas.config", "sasl.kerberos.service.name"),

@@ -14,7 +14,7 @@ from time import monotonic, sleep
 from typing import Any, Final, Self
 
 from sim.errors import SimulationError
-from sim.importer.live.guard import Gate, WriteRefused
+from sim.importer.live.guard import Foreign, Gate, WriteRefused
 
 with warnings.catch_warnings():  # its import uses deprecated functions of the standard library
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -60,13 +60,15 @@ class NoAnswer(Exception):  # noqa: N818
 class _ReadOnlyManager(KafkaConnectionManager):  # type: ignore[misc]
     """kafka-python's connections, each with the gate in front of its socket."""
 
-    def __init__(self, net: Any, gate: Gate, **configs: Any) -> None:
+    def __init__(self, net: Foreign, gate: Gate, **configs: Foreign) -> None:
         super().__init__(net, **configs)
         self._gate = gate
         self.failures: dict[Any, Exception] = {}
         """Why a node was not reached, by its id."""
 
-    def send(self, request: Any, node_id: Any = None, request_timeout_ms: Any = None) -> Any:
+    def send(
+        self, request: Foreign, node_id: Foreign = None, request_timeout_ms: Foreign = None
+    ) -> Foreign:
         """Sends a request that only reads.
 
         Raises:
@@ -75,7 +77,7 @@ class _ReadOnlyManager(KafkaConnectionManager):  # type: ignore[misc]
         self._gate.check_request(request)
         return super().send(request, node_id=node_id, request_timeout_ms=request_timeout_ms)
 
-    async def _build_transport(self, node: Any, timeout_at: Any = None) -> Any:
+    async def _build_transport(self, node: Foreign, timeout_at: Foreign = None) -> Foreign:
         transport = await super()._build_transport(node, timeout_at=timeout_at)
         write = transport.write
 
@@ -90,7 +92,9 @@ class _ReadOnlyManager(KafkaConnectionManager):  # type: ignore[misc]
         transport.write, transport.writelines = checked, each
         return transport
 
-    async def _connect(self, node: Any, conn: Any, *words: Any, **options: Any) -> None:
+    async def _connect(
+        self, node: Foreign, conn: Foreign, *words: Foreign, **options: Foreign
+    ) -> None:
         await super()._connect(node, conn, *words, **options)
         if conn.init_future.exception is not None:
             self.failures[node.node_id] = conn.init_future.exception
@@ -132,7 +136,7 @@ class Connection:
             self.close()
             raise WriteRefused("this kafka-python sends past the gate that keeps it read-only")
 
-    def _client(self, **configs: Any) -> KafkaNetClient:
+    def _client(self, **configs: Foreign) -> KafkaNetClient:
         net = NetworkSelector(**configs)
         limits = {"socket_connection_setup_timeout_ms": CONNECT_MS}
         manager = _ReadOnlyManager(net, self.gate, **(configs | limits))
@@ -158,7 +162,7 @@ class Connection:
         """Close every connection."""
         self._admin.close()
 
-    def ask(self, request: Any, node: int | None = None) -> Any:
+    def ask(self, request: Foreign, node: int | None = None) -> Foreign:
         """The answer of a node, or of any.
 
         Raises:
@@ -215,11 +219,11 @@ class Connection:
         sleep(seconds)
 
 
-def _manager(client: KafkaNetClient) -> Any:
+def _manager(client: KafkaNetClient) -> Foreign:
     return client._manager  # noqa: SLF001 - the one way to a request of our own
 
 
-async def _sent(manager: Any, request: Any, node: int | None) -> Any:
+async def _sent(manager: Foreign, request: Foreign, node: int | None) -> Foreign:
     return await manager.send(request, node_id=node)
 
 

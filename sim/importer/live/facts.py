@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 Place: TypeAlias = tuple[str, int]
 """A partition: topic and number."""
 
-SECRET: Final = "(hidden)"
+UNSAID: Final = "(hidden)"
 """In place of a setting's value that the broker keeps for itself (``is_sensitive``)."""
 
 

@@ -9,8 +9,9 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from sim.importer.live.guard import Foreign
 from sim.wire.definitions import Definition, definition
-from sim.wire.fields import Reader, Writer
+from sim.wire.fields import Reader, Value, Writer
 
 API_KEY: Final = 69
 _VERSION: Final = 0
@@ -49,7 +50,7 @@ class ConsumerGroupDescribe:
         head = _HEADER.pack(API_KEY, _VERSION, self.correlation_id)
         head += struct.pack(">h", len(client)) + client + _NO_TAGS
         schema = _defined("ConsumerGroupDescribeRequest").schema
-        values = {"groupIds": self._groups, "includeAuthorizedOperations": False}
+        values: dict[str, Value] = {"groupIds": self._groups, "includeAuthorizedOperations": False}
         body = Writer(schema, _VERSION, flexible=True).structure(schema.fields, values)
         return _SIZE.pack(len(head + body)) + head + body
 
@@ -66,18 +67,18 @@ class Described:
         self.throttle_time_ms = 0
 
     @classmethod
-    def parse_header(cls, data: Any) -> "_Numbered":
+    def parse_header(cls, data: Foreign) -> "_Numbered":
         """The correlation id; an empty list of tags follows it."""
         (number,) = _SIZE.unpack(data.read(_CORRELATION))
         data.read(len(_NO_TAGS))
         return _Numbered(number)
 
     @classmethod
-    def decode(cls, data: Any) -> "Described":
+    def decode(cls, data: Foreign) -> "Described":
         """The body."""
         schema = _defined("ConsumerGroupDescribeResponse").schema
         reader = Reader(schema, _VERSION, bytes(data.read()), 0, flexible=True)
-        groups: Any = reader.structure(schema.fields)["groups"]
+        groups: Foreign = reader.structure(schema.fields)["groups"]
         return cls(groups)
 
 

@@ -13,9 +13,12 @@ Source: ``ApiKeys``; KIP-4 (automatic creation of topics).
 import struct
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from sim.errors import DefectFound
+
+Foreign: TypeAlias = Any
+"""An object of kafka-python, which declares no types."""
 
 ALLOWED: Final[Mapping[int, str]] = {
     2: "ListOffsets",
@@ -41,7 +44,7 @@ _FRAME: Final = struct.Struct(">ih")
 _SIZE: Final = 4
 
 
-class WriteRefused(DefectFound):  # noqa: N818
+class WriteRefused(DefectFound):
     """A request that is not on the list; it was not sent."""
 
 
@@ -52,7 +55,7 @@ class Gate:
         self.sent: Counter[int] = Counter()
         """Frames that passed, by api key."""
 
-    def check_request(self, request: Any) -> None:
+    def check_request(self, request: Foreign) -> None:
         """Check a request before it is encoded.
 
         Raises:

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from kafka import errors
 from kafka.protocol.admin import (
     DescribeClientQuotasRequest,
     DescribeClusterRequest,
@@ -25,9 +26,9 @@ from kafka.protocol.consumer.metadata import (
 )
 from kafka.protocol.metadata import MetadataRequest
 
-from sim.importer.live.connection import Connection, NoAnswer, errors
+from sim.importer.live.connection import Connection, NoAnswer
 from sim.importer.live.facts import (
-    SECRET,
+    UNSAID,
     BrokerFacts,
     ClusterFacts,
     GroupFacts,
@@ -38,6 +39,7 @@ from sim.importer.live.facts import (
     TopicFacts,
 )
 from sim.importer.live.group_describe import ConsumerGroupDescribe
+from sim.importer.live.guard import Foreign
 
 AT_ONCE: Final = 200
 """Topics, or groups, of one request."""
@@ -58,7 +60,7 @@ def refusal(code: int, grant: str) -> str:
     return f"not authorised; grant {grant}" if "Authorization" in name else name
 
 
-def metadata(connection: Connection) -> Any:
+def metadata(connection: Connection) -> Foreign:
     """Brokers that are up, and all topics that may be seen; it creates none.
 
     Raises:
@@ -101,7 +103,7 @@ class _Reading:
     def _gap(self, line: str) -> None:
         self._found.gaps.append(line)
 
-    def _ask(self, what: str, request: Any, node: int | None = None) -> Any | None:
+    def _ask(self, what: str, request: Foreign, node: int | None = None) -> Foreign | None:
         """The answer, or ``None`` and a line that says what is not known."""
         try:
             return self._connection.ask(request, node)
@@ -111,7 +113,7 @@ class _Reading:
 
     # -- brokers ----------------------------------------------------------------------------------
 
-    def _brokers(self, answer: Any) -> None:
+    def _brokers(self, answer: Foreign) -> None:
         """Those of the metadata are up; a cluster of Kafka 4 also names those that are not."""
         racks = {each.node_id: each.rack or "" for each in answer.brokers}
         up = list(racks)
@@ -156,7 +158,7 @@ class _Reading:
                 self._gap(f"{name}: not known: {refusal(result.error_code, grant)}")
                 continue
             found[result.resource_name] = {
-                each.name: SECRET if each.is_sensitive else each.value
+                each.name: UNSAID if each.is_sensitive else each.value
                 for each in sorted(result.configs, key=lambda each: str(each.name))
                 if _was_set(each, kind) and (each.is_sensitive or each.value is not None)
             }
@@ -164,7 +166,7 @@ class _Reading:
 
     # -- topics -----------------------------------------------------------------------------------
 
-    def _topics(self, answer: Any) -> None:
+    def _topics(self, answer: Foreign) -> None:
         moving = self._moving()
         names = []
         for topic in answer.topics:
@@ -209,9 +211,7 @@ class _Reading:
 
     def _quorum(self) -> None:
         topic = DescribeQuorumRequest.TopicData
-        wanted = topic(
-            topic_name=_QUORUM, partitions=[topic.PartitionData(partition_index=0)]
-        )
+        wanted = topic(topic_name=_QUORUM, partitions=[topic.PartitionData(partition_index=0)])
         try:
             answer = self._connection.ask(DescribeQuorumRequest(topics=[wanted]))
         except NoAnswer:
@@ -311,13 +311,13 @@ class _Reading:
             )
 
 
-def _was_set(config: Any, kind: int) -> bool:
+def _was_set(config: Foreign, kind: int) -> bool:
     """True if it is no default of Kafka's, and a topic's is the topic's own."""
     source = config.config_source
     return bool(source == _TOPIC_SOURCE if kind == _TOPIC else source != _DEFAULT_SOURCE)
 
 
-def _index(partition: Any) -> int:
+def _index(partition: Foreign) -> int:
     return int(partition.partition_index)
 
 
@@ -325,7 +325,7 @@ def _kind(entity: tuple[str, str | None]) -> str:
     return entity[0]
 
 
-def _subscribed(member: Any) -> tuple[str, ...]:
+def _subscribed(member: Foreign) -> tuple[str, ...]:
     """Topics of a classic member; those that it was assigned, if it does not say it readably."""
     try:
         if member.member_metadata:

@@ -8,13 +8,14 @@ Source: ``ListOffsets`` (a consumer's end is the high watermark), ``OffsetFetch`
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kafka.protocol.admin import DescribeLogDirsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 
 from sim.importer.live.connection import Connection, NoAnswer
 from sim.importer.live.facts import ClusterFacts, Place, Sample
+from sim.importer.live.guard import Foreign
 from sim.importer.live.reading import metadata, refusal
 
 PARTITIONS_AT_ONCE: Final = 2_000
@@ -103,7 +104,7 @@ class _Sampling:
                 self._take(answer, found)
         return found
 
-    def _take(self, answer: Any, found: dict[Place, int]) -> None:
+    def _take(self, answer: Foreign, found: dict[Place, int]) -> None:
         bad: dict[int, list[Place]] = {}
         for topic in answer.topics:
             for part in topic.partitions:
@@ -172,7 +173,7 @@ class _Sampling:
         return found
 
 
-def _list_offsets(places: Sequence[Place], which: int) -> Any:
+def _list_offsets(places: Sequence[Place], which: int) -> Foreign:
     topic = ListOffsetsRequest.ListOffsetsTopic
     of: dict[str, list[int]] = {}
     for name, number in places:
