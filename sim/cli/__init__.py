@@ -309,23 +309,16 @@ def import_(
     ] = None,
     bootstrap: Annotated[
         str | None,
-        typer.Option(
-            help="Ask a running cluster instead of files; nothing is written to it. Needs "
-            "logquake[live].",
-            metavar="HOST:PORT,...",
-        ),
+        typer.Option(help="Ask a running cluster; it is only read.", metavar="HOST:PORT,..."),
     ] = None,
     command_config: Annotated[
-        Path | None,
-        typer.Option(help="A client's properties for TLS and SASL, as Kafka's tools take them."),
+        Path | None, typer.Option(help="A client's properties, for TLS and SASL there.")
     ] = None,
     for_: Annotated[
-        str | None,
-        typer.Option("--for", help="How long a running cluster's load is measured; 60s."),
+        str | None, typer.Option("--for", help="How long its load is measured (60s).")
     ] = None,
     rate: Annotated[
-        str | None,
-        typer.Option(help="Load of each topic of which it is not known; 100/s with files."),
+        str | None, typer.Option(help="Load of topics of which it is not known; 100/s with files.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Where to write; default: standard output.")

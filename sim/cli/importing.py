@@ -17,7 +17,7 @@ from sim.scenario.text.quantities import QuantityError, parse_duration
 from sim.units import SECOND
 
 MEASURED: Final = "60s"
-"""How long the load of a running cluster is measured, if it is not said."""
+"""Time for which the load of a running cluster is measured, if none is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ImportOptions:
     """``HOST:PORT,...`` of a running cluster."""
     command_config: Path | None = None
     for_: str | None = None
-    """How long its load is measured."""
+    """Time for which its load is measured."""
 
 
 def import_command(paths: Sequence[Path], options: ImportOptions) -> None:
@@ -86,7 +86,7 @@ def _built(paths: Sequence[Path], options: ImportOptions) -> Imported:
 
 
 def _sources(paths: Sequence[Path], options: ImportOptions) -> Sources:
-    """What the files say, or a running cluster.
+    """Sources from the files, or from a running cluster.
 
     Raises:
         SimulationError: If neither is there, or an option belongs to the other.
@@ -101,7 +101,7 @@ def _sources(paths: Sequence[Path], options: ImportOptions) -> Sources:
 
 
 def _live(bootstrap: str, options: ImportOptions, files: Sources) -> Sources:
-    """What a running cluster says.
+    """Sources from a running cluster.
 
     Raises:
         SimulationError: Without kafka-python; for a time that is none; if nobody answers.

@@ -19,7 +19,7 @@ BATCH_BYTES: Final = 61
 """Head of a record batch (message format 2)."""
 
 RECORD_BYTES: Final = 9
-"""What a record without key and headers has beside its value: lengths and deltas."""
+"""Lengths and deltas of a record without key and headers."""
 
 _KEYS: Final = {"keys": "uniform"}
 

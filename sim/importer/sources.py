@@ -45,7 +45,7 @@ class Properties:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a topic takes, as it was measured."""
+    """Records that a topic takes, as measured."""
 
     per_s: int
     """Whole records a second, at least one."""

@@ -1,4 +1,4 @@
-"""A running cluster's sources, asked for and measured: all that ``--bootstrap`` does."""
+"""Sources from a running cluster, by questions and a measurement: all of ``--bootstrap``."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ def live_sources(
     files: Sources,
     say: Callable[[str], None],
 ) -> Sources:
-    """Ask a cluster for everything, measure its load, and translate; nothing is written to it.
+    """Query a cluster, measure its load, and translate; nothing is written to it.
 
     Args:
         servers: ``HOST:PORT``, several joined by commas.

@@ -34,6 +34,7 @@ RETRY_S: Final = 0.25
 """A broker that throttles, or has just closed a connection, is asked again for five seconds."""
 
 _API_VERSIONS: Final = 18
+_CLOSES: Final = "it closes the connection: is security.protocol that of this listener?"
 _HINTS: Final = (
     ("certificate verify failed", "its certificate is not trusted: ssl.truststore.location"),
     ("hostname mismatch", "its certificate is for another name"),
@@ -47,7 +48,7 @@ _HINTS: Final = (
     ("dns", "its name is not known here"),
     ("name or service", "its name is not known here"),
     ("invalid frame", "it does not speak Kafka in the clear: is security.protocol missing?"),
-    ("disconnected", "it closes the connection: is security.protocol that of this listener?"),
+    ("disconnected", _CLOSES),
     ("authorization", "not authorised"),
 )
 """Sentences for errors of connections, by words of the error; its own text is not shown."""
@@ -64,7 +65,7 @@ class _ReadOnlyManager(KafkaConnectionManager):  # type: ignore[misc]
         super().__init__(net, **configs)
         self._gate = gate
         self.failures: dict[Any, Exception] = {}
-        """Why a node was not reached, by its id."""
+        """Errors of nodes that were not reached, by their ids."""
 
     def send(
         self, request: Foreign, node_id: Foreign = None, request_timeout_ms: Foreign = None
@@ -126,9 +127,12 @@ class Connection:
             )
         except errors.KafkaError as error:
             why = [reason_of(each) for each in (*self._failures(), error)]
+            if "sasl_mechanism" in options and why[0] == _CLOSES:
+                # Also a refusal looks so: kafka-python drops an answer that the end comes with.
+                why[0] = "it closes the connection: are these credentials, and the protocol, right?"
             self._close_made()
-            asked = ", ".join(servers)
-            raise SimulationError(f"--bootstrap {asked}: no broker answers: {why[0]}") from None
+            named = ", ".join(servers)
+            raise SimulationError(f"--bootstrap {named}: no broker answers: {why[0]}") from None
         except BaseException:
             self._close_made()
             raise
@@ -162,7 +166,7 @@ class Connection:
         """Close every connection."""
         self._admin.close()
 
-    def ask(self, request: Foreign, node: int | None = None) -> Foreign:
+    def answer(self, request: Foreign, node: int | None = None) -> Foreign:
         """The answer of a node, or of any.
 
         Raises:

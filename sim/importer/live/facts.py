@@ -1,4 +1,4 @@
-"""What a running cluster answers, as plain facts: nothing here knows a client or a scenario."""
+"""Answers of a running cluster as plain facts: nothing here knows a client or a scenario."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class BrokerFacts:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """Where a partition's replicas are."""
+    """Replicas of a partition."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -89,7 +89,7 @@ class Sample:
     """Offsets and sizes at one instant, as far as they were answered."""
 
     ends_s: float = 0.0
-    """When the ends were asked for, in seconds of a steady clock."""
+    """Instant of the ends, in seconds of a steady clock."""
     committed_s: float = 0.0
     ends: Mapping[Place, int] = field(default_factory=dict)
     """Offset behind the last record that consumers may read."""

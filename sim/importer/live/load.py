@@ -12,7 +12,7 @@ from sim.importer.live.facts import Place, Sample
 
 @dataclass(frozen=True, slots=True)
 class TopicLoad:
-    """What producers wrote to a topic."""
+    """Records that producers wrote to a topic."""
 
     records_per_s: float
     bytes_per_record: float | None
@@ -28,7 +28,7 @@ class TopicLoad:
 
 @dataclass(frozen=True, slots=True)
 class GroupLoad:
-    """What a group consumed, by its commits, and how far it was behind."""
+    """Consumption of a group, by its commits, and its lag."""
 
     lag_first: int
     lag_last: int

@@ -35,14 +35,13 @@ def quotas_of(
     """
     highest = max((load.bytes_per_s or 0.0 for load in loads.values()), default=0.0)
     for quota in facts.quotas:
-        values = _values(quota, highest / max(1, len(facts.brokers)), found)
-        entity, stranger = _entity(quota, clients)
-        if stranger:
-            said = ", ".join(f"{key}={value}" for key, value in values.items())
+        entity = _entity(quota, clients)
+        if not entity:
+            said = ", ".join(f"{key}={value}" for key, value in sorted(quota.values.items()))
             found.absent.append(
                 f"quota of {_text(quota)}: {said}: no client here is known by it; not carried over"
             )
-        elif values:
+        elif values := _values(quota, highest / max(1, len(facts.brokers)), found):
             found.quotas.append(entity | values)
             _rename(entity.get("client.id", ""), clients, found)
 
@@ -51,15 +50,15 @@ def _text(quota: QuotaFacts) -> str:
     return ", ".join(f"{kind} {name or DEFAULT_ENTITY}" for kind, name in quota.entity)
 
 
-def _entity(quota: QuotaFacts, clients: Mapping[str, str]) -> tuple[dict[str, Any], bool]:
-    """Keys of an entry, and true if it is about somebody who is not in the scenario."""
+def _entity(quota: QuotaFacts, clients: Mapping[str, str]) -> dict[str, Any]:
+    """Keys of an entry; none if it is about somebody who is not in the scenario."""
     known = {"user": (USER,), "client-id": tuple(clients), "ip": ()}
     entity: dict[str, Any] = {}
     for kind, name in quota.entity:
         if kind not in _KINDS or (name is not None and name not in known[kind]):
-            return {}, True
+            return {}
         entity[_KINDS[kind]] = DEFAULT_ENTITY if name is None else name
-    return entity, not entity
+    return entity
 
 
 def _values(quota: QuotaFacts, writes: float, found: Sources) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def metadata(connection: Connection) -> Foreign:
     Raises:
         NoAnswer: If no broker answers.
     """
-    return connection.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+    return connection.answer(MetadataRequest(topics=None, allow_auto_topic_creation=False))
 
 
 def read_cluster(connection: Connection, say: Callable[[str], None]) -> ClusterFacts:
@@ -103,10 +103,10 @@ class _Reading:
     def _gap(self, line: str) -> None:
         self._found.gaps.append(line)
 
-    def _ask(self, what: str, request: Foreign, node: int | None = None) -> Foreign | None:
+    def _answer(self, what: str, request: Foreign, node: int | None = None) -> Foreign | None:
         """The answer, or ``None`` and a line that says what is not known."""
         try:
-            return self._connection.ask(request, node)
+            return self._connection.answer(request, node)
         except NoAnswer as error:
             self._gap(f"{what}: not known: {error}")
         return None
@@ -118,7 +118,7 @@ class _Reading:
         racks = {each.node_id: each.rack or "" for each in answer.brokers}
         up = list(racks)
         try:
-            more = self._connection.ask(DescribeClusterRequest(include_fenced_brokers=True))
+            more = self._connection.answer(DescribeClusterRequest(include_fenced_brokers=True))
             racks |= {b.broker_id: b.rack or "" for b in more.brokers if b.broker_id not in racks}
         except NoAnswer:
             pass  # before Kafka 2.8 the metadata is all there is
@@ -147,7 +147,7 @@ class _Reading:
             resource(resource_type=kind, resource_name=name, configuration_keys=None)
             for name in names
         ]
-        answer = self._ask(what, DescribeConfigsRequest(resources=resources), node)
+        answer = self._answer(what, DescribeConfigsRequest(resources=resources), node)
         found: dict[str, dict[str, str]] = {}
         for result in () if answer is None else answer.results:
             if result.error_code:
@@ -199,7 +199,7 @@ class _Reading:
 
     def _moving(self) -> list[Place]:
         request = ListPartitionReassignmentsRequest(timeout_ms=REASSIGNMENTS_MS, topics=None)
-        answer = self._ask("reassignments under way", request)
+        answer = self._answer("reassignments under way", request)
         if answer is None:
             return []
         if answer.error_code:
@@ -211,9 +211,9 @@ class _Reading:
 
     def _quorum(self) -> None:
         topic = DescribeQuorumRequest.TopicData
-        wanted = topic(topic_name=_QUORUM, partitions=[topic.PartitionData(partition_index=0)])
+        chosen = topic(topic_name=_QUORUM, partitions=[topic.PartitionData(partition_index=0)])
         try:
-            answer = self._connection.ask(DescribeQuorumRequest(topics=[wanted]))
+            answer = self._connection.answer(DescribeQuorumRequest(topics=[chosen]))
         except NoAnswer:
             if not any("zookeeper.connect" in (b.configs or {}) for b in self._found.brokers):
                 self._gap("controllers: no broker says who votes; taken from their settings")
@@ -229,7 +229,7 @@ class _Reading:
 
     def _quotas(self) -> None:
         request = DescribeClientQuotasRequest(components=[], strict=False)
-        answer = self._ask("quotas", request)
+        answer = self._answer("quotas", request)
         if answer is None:
             return
         if answer.error_code:
@@ -251,7 +251,7 @@ class _Reading:
                 continue
             self._say(f"groups of broker {broker.node}")
             what = f"groups that broker {broker.node} coordinates"
-            answer = self._ask(what, ListGroupsRequest(), broker.node)
+            answer = self._answer(what, ListGroupsRequest(), broker.node)
             if answer is None:
                 continue
             if answer.error_code and has_any:
@@ -271,7 +271,7 @@ class _Reading:
                 describe(node, names[first : first + AT_ONCE])
 
     def _classic(self, node: int, names: Sequence[str]) -> None:
-        answer = self._ask("classic groups", DescribeGroupsRequest(groups=list(names)), node)
+        answer = self._answer("classic groups", DescribeGroupsRequest(groups=list(names)), node)
         for group in () if answer is None else answer.groups:
             if group.error_code:
                 why = refusal(group.error_code, "Describe on the group")
@@ -293,7 +293,7 @@ class _Reading:
             )
 
     def _consumer(self, node: int, names: Sequence[str]) -> None:
-        answer = self._ask("groups of the consumer protocol", ConsumerGroupDescribe(names), node)
+        answer = self._answer("groups of the consumer protocol", ConsumerGroupDescribe(names), node)
         for group in () if answer is None else answer.groups:
             if group["errorCode"]:
                 why = refusal(group["errorCode"], "Describe on the group and its topics")

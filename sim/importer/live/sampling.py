@@ -25,7 +25,7 @@ _CONSUMER: Final = -1
 _NO_EPOCH: Final = -1
 _READ_UNCOMMITTED: Final = 0
 _SINCE_ALL_TOPICS: Final = 2
-"""Version of OffsetFetch from which one may ask for every topic of a group."""
+"""Version of OffsetFetch that can name every topic of a group by null."""
 
 _LAST_FOR_ONE_GROUP: Final = 7
 _OFFSETS_VERSION_MAX: Final = 7
@@ -97,7 +97,7 @@ class _Sampling:
             for first in range(0, len(places), PARTITIONS_AT_ONCE):
                 some = places[first : first + PARTITIONS_AT_ONCE]
                 try:
-                    answer = self._connection.ask(_list_offsets(some, which), leader)
+                    answer = self._connection.answer(_list_offsets(some, which), leader)
                 except NoAnswer as error:
                     self._missing(some, str(error))
                     continue
@@ -133,7 +133,7 @@ class _Sampling:
                 max_version=_LAST_FOR_ONE_GROUP,
             )
             try:
-                answer = self._connection.ask(request, group.coordinator)
+                answer = self._connection.answer(request, group.coordinator)
             except NoAnswer as error:
                 self.gaps.append(f"group {group.name}: its offsets are not known: {error}")
                 continue
@@ -156,7 +156,7 @@ class _Sampling:
                 continue
             what = f"sizes of the logs of broker {broker.node}"
             try:
-                answer = self._connection.ask(DescribeLogDirsRequest(topics=None), broker.node)
+                answer = self._connection.answer(DescribeLogDirsRequest(topics=None), broker.node)
             except NoAnswer as error:
                 self.gaps.append(f"{what}: not known: {error}")
                 continue
@@ -178,7 +178,7 @@ def _list_offsets(places: Sequence[Place], which: int) -> Foreign:
     of: dict[str, list[int]] = {}
     for name, number in places:
         of.setdefault(name, []).append(number)
-    wanted = [
+    chosen = [
         topic(
             name=name,
             partitions=[
@@ -193,7 +193,7 @@ def _list_offsets(places: Sequence[Place], which: int) -> Foreign:
     return ListOffsetsRequest(
         replica_id=_CONSUMER,
         isolation_level=_READ_UNCOMMITTED,
-        topics=wanted,
+        topics=chosen,
         min_version=1,
         max_version=_OFFSETS_VERSION_MAX,
     )

@@ -25,7 +25,7 @@ UNKNOWN: Final = (
     "controllers of their own: their settings; listeners, users and ACLs are not asked for",
     "hardware: disks, networks, heaps and processors; and the records that are there already",
 )
-"""What no request tells; the same for every cluster."""
+"""Facts that no request brings; the same for every cluster."""
 
 _NAMED: Final = 5
 
