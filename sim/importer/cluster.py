@@ -27,7 +27,8 @@ INTERNAL: Final = {
 
 _NUMBER: Final = re.compile(r"\d{1,9}")
 _NO_RACK: Final = ""
-_MAY_GO: Final = ("consumers", "quotas")
+_MIN_ISR: Final = "min.insync.replicas"
+_MAY_GO: Final = (("consumers",), ("quotas",))
 """Entries that are left out if the rest of the scenario refuses them."""
 
 
@@ -102,29 +103,45 @@ class _Building:
         """Settings that a scenario with these parts may not have: each goes with its reason.
 
         Raises:
-            SimulationError: If it is no setting that is refused.
+            SimulationError: If something else is refused.
         """
         while (problem := first_problem(yaml.safe_dump(data, sort_keys=False))) is not None:
-            part: Any = data
-            where = problem.path[:-1]
-            kind, *at = problem.path[:2] or ("",)
-            if kind in _MAY_GO and at and "config" not in where:
-                data[str(kind)].pop(at[0])
-                self._absent(f"{kind}: one left out: {_sentence(problem)}")
-                continue
-            for key in where:
-                part = part[key]
-            name = problem.path[-1] if problem.path else ""
-            if "config" not in where[-1:] or name not in part:
-                raise SimulationError(f"these files together cannot be run: {_sentence(problem)}")
-            part.pop(name)
-            place = "all brokers" if where[0] == "cluster" else " ".join(map(str, where[:-1]))
-            self._absent(f"{place}: {name}: left out: {_sentence(problem)}")
-            if not part:
-                above: Any = data
-                for key in where[:-1]:
-                    above = above[key]
-                del above["config"]
+            path = problem.path
+            if path[:1] == ("topics",) and path[2:] == ("config", _MIN_ISR):
+                self._lower_min_isr(path[1], data["topics"][path[1]])
+            elif path[:1] in _MAY_GO and len(path) > 1 and "config" not in path:
+                data[str(path[0])].pop(path[1])
+                self._absent(f"{path[0]}: one left out: {_sentence(problem)}")
+            elif not self._without_setting(data, problem):
+                raise SimulationError(f"what was read cannot be run: {_sentence(problem)}")
+
+    def _lower_min_isr(self, name: object, topic: dict[str, Any]) -> None:
+        """Kafka has topics that take no acks=all; a scenario refuses them."""
+        factor = topic["replication.factor"]
+        topic.setdefault("config", {})[_MIN_ISR] = factor
+        self._absent(
+            f"topic {name}: {_MIN_ISR} is above its replication factor, so no write with acks=all "
+            f"is taken there; here it is {factor}"
+        )
+
+    def _without_setting(self, data: dict[str, Any], problem: Problem) -> bool:
+        """Leave out the setting that is refused; false if it is none, or not in the data."""
+        where = problem.path[:-1]
+        if where[-1:] != ("config",):
+            return False
+        above: Any = data
+        for key in where[:-1]:
+            above = above[key]
+        part = above.get("config", {})
+        name = problem.path[-1]
+        if name not in part:
+            return False
+        part.pop(name)
+        place = "all brokers" if where[0] == "cluster" else " ".join(map(str, where[:-1]))
+        self._absent(f"{place}: {name}: left out: {_sentence(problem)}")
+        if not part:
+            del above["config"]
+        return True
 
     # -- servers ----------------------------------------------------------------------------------
 

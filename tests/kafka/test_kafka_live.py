@@ -21,7 +21,7 @@ from tests.kafka.live_kit import (  # it imports kafka-python without its warnin
 )
 
 # isort: split
-from sim.importer.live.connection import Connection
+from sim.importer.live.connection import Connection, NoAnswer
 from sim.importer.live.guard import ALLOWED, WriteRefused
 from sim.importer.live.reading import read_cluster
 from sim.importer.live.sampling import measure
@@ -139,6 +139,7 @@ def test_what_a_principal_may_not_see_is_listed_with_what_to_grant(cluster, read
     done = invoke("import", *words)
     assert done.exit_code == 0, done.output
     assert load_text(done.stdout).topic("orders").assignment == ((1, 2), (2, 3), (3, 1))
+    assert load_text(done.stdout).cluster.racks == ("rack-1", "rack-2", "rack-3")
     for line in (
         "broker 1: settings: not known: not authorised; grant DescribeConfigs on the cluster",
         "topic orders: overrides: not known: not authorised; grant DescribeConfigs on the topic",
@@ -161,6 +162,25 @@ def test_credentials_that_are_refused_are_not_shown(cluster, reader):
     assert done.exit_code == 2
     assert "no broker answers: it closes the connection: are these credentials" in done.stderr
     assert CANARY not in done.output
+
+
+def test_a_broker_that_is_not_reached_leaves_lines(cluster, monkeypatch):
+    answer = Connection.answer
+
+    def firewalled(self, request, node=None):
+        if node == 2:
+            raise NoAnswer("no answer in time: is it reachable from here?")
+        return answer(self, request, node)
+
+    monkeypatch.setattr(Connection, "answer", firewalled)
+    found = imported(cluster, "--for", "1s")
+    lines = "\n".join(found["not_simulated"])
+    why = "not known: no answer in time: is it reachable from here?"
+    assert f"broker 2: settings: {why}" in lines
+    assert "offsets of " in lines
+    assert f"sizes of the logs of broker 2: {why}" in lines
+    assert f"groups that broker 2 coordinates: {why}" in lines
+    assert load_text(found["text"]).cluster.racks == ("rack-1", "rack-2", "rack-3")
 
 
 def test_a_cluster_with_a_broker_down_is_imported_all_the_same(cluster):

@@ -33,6 +33,9 @@ RETRIES: Final = 20
 RETRY_S: Final = 0.25
 """A broker that throttles, or has just closed a connection, is asked again for five seconds."""
 
+OTHERS: Final = 2
+"""Brokers that are tried after the first, where any may answer."""
+
 _API_VERSIONS: Final = 18
 _CLOSES: Final = "it closes the connection: is security.protocol that of this listener?"
 _HINTS: Final = (
@@ -187,6 +190,8 @@ class Connection:
             except errors.IncompatibleBrokerVersion:
                 raise NoAnswer("this version of Kafka does not know the request") from None
             except (errors.KafkaError, OSError) as error:
+                if node is None and attempt < OTHERS:
+                    continue  # the client leaves out the broker that has just failed
                 raise self._missed(node, manager.failures.get(node, error)) from None
         raise NoAnswer("no answer")
 
@@ -198,6 +203,8 @@ class Connection:
 
     def version(self, node: int) -> tuple[int, ...]:
         """Version of a broker, as the requests that it knows show it; empty if it is not there."""
+        if node in self._unreached:
+            return ()
         try:
             data = self._admin.get_broker_version_data(node)
         except errors.KafkaError:

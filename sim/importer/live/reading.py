@@ -314,6 +314,8 @@ class _Reading:
 def _was_set(config: Foreign, kind: int) -> bool:
     """True if it is no default of Kafka's, and a topic's is the topic's own."""
     source = config.config_source
+    if source < 0:  # before Kafka 1.1
+        return not config.is_default
     return bool(source == _TOPIC_SOURCE if kind == _TOPIC else source != _DEFAULT_SOURCE)
 
 

@@ -154,5 +154,7 @@ def _loads(loads: Mapping[str, TopicLoad], facts: ClusterFacts, found: Sources) 
         found.measured.append(f"nothing was written to {', '.join(idle)}: no producer here")
     elif idle:
         found.measured.append("nothing was written to any topic: the rates here are a guess")
-    seconds = [last.ends_s - first.ends_s for first, last in [facts.samples[:2]] if facts.samples]
-    found.measured[:0] = [f"for {each:.0f} s, from offsets and sizes of logs" for each in seconds]
+    if len(facts.samples) == 2:
+        first, last = facts.samples
+        seconds = last.ends_s - first.ends_s
+        found.measured.insert(0, f"for {seconds:.0f} s, from offsets and sizes of logs")
