@@ -252,6 +252,15 @@ def test_a_setting_that_does_not_fit_the_rest_is_left_out_and_listed(tmp_path):
     assert scenario.cluster.config["num.io.threads"] == 4
 
 
+def test_a_topic_below_the_min_insync_replicas_of_its_brokers_is_imported(tmp_path):
+    text = KRAFT.format(node=0, rack="") + "min.insync.replicas=2\n"
+    topics = OLD_TOPICS.replace("0,1", "0").replace("1,0", "1").replace("=2,ret", "=3,ret")
+    found = build(read_all(put(tmp_path, s=text, topics=topics)), "10/s")
+    assert load_text(found.text).topic("orders").config["min.insync.replicas"] == 1
+    (line,) = [line for line in found.absent if "replication factor" in line]
+    assert line.startswith("topic orders: min.insync.replicas is above its replication factor")
+
+
 def test_what_all_servers_share_is_said_once_and_differences_by_broker(tmp_path):
     texts = {f"s{n}": KRAFT.format(node=n, rack="r") for n in range(6)}
     texts["s4"] = texts["s4"].replace("900", "901").replace("threads=4", "threads=5")

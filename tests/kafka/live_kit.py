@@ -1,4 +1,4 @@
-"""A real cluster of three nodes for reading while it runs: racks, a listener with SASL, an ACL."""
+"""A real cluster of three nodes for reading while it runs: racks, SASL, TLS, an ACL, a load."""
 
 import subprocess
 import threading
@@ -47,24 +47,38 @@ sasl.enabled.mechanisms=PLAIN
 listener.name.sasl_plaintext.plain.sasl.jaas.config=\
 org.apache.kafka.common.security.plain.PlainLoginModule required user_reader="{CANARY}";
 listener.security.protocol.map=\
-PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:ANONYMOUS
 """
 
 
+SELF_SIGNED = (
+    *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+    *("-subj", "/CN=broker", "-addext", "subjectAltName=IP:127.0.0.1"),
+)
+
+
 class LiveCluster(Cluster):
-    """Three combined nodes in three racks; clients of a second listener say who they are."""
+    """Three combined nodes in three racks, which listen without and with names, and with TLS."""
 
     def __init__(self, work):
         super().__init__({node: [work / f"disk-{node}"] for node in NODES}, work, SETTINGS)
-        self._work = work
-        self._named = dict(zip(NODES, free_ports(len(NODES)), strict=True))
+        self.certificate, key = work / "certificate.pem", work / "key.pem"
+        command = [*SELF_SIGNED, "-out", str(self.certificate), "-keyout", str(key)]
+        subprocess.run(command, check=True, capture_output=True)
+        store = work / "store.pem"
+        store.write_text(key.read_text() + self.certificate.read_text())
+        tls = f"ssl.keystore.type=PEM\nssl.keystore.location={store}\n"
+        ports = free_ports(2 * len(NODES))
+        self._named = dict(zip(NODES, ports, strict=False))
+        self._tls = dict(zip(NODES, ports[len(NODES) :], strict=True))
         for node, path in self._properties.items():
             text = path.read_text()
             listeners = next(line for line in text.splitlines() if line.startswith("listeners="))
-            more = f",SASL_PLAINTEXT://127.0.0.1:{self._named[node]}"
-            path.write_text(f"{text}{listeners}{more}\nbroker.rack=rack-{node}\n")
+            listeners += f",SASL_PLAINTEXT://127.0.0.1:{self._named[node]}"
+            listeners += f",SSL://127.0.0.1:{self._tls[node]}"
+            path.write_text(f"{text}{tls}{listeners}\nbroker.rack=rack-{node}\n")
             self.format(node)
 
     @property
@@ -76,6 +90,11 @@ class LiveCluster(Cluster):
     def named(self):
         """Brokers, for clients with a name."""
         return ",".join(f"127.0.0.1:{port}" for port in self._named.values())
+
+    @property
+    def encrypted(self):
+        """Brokers, for clients that speak TLS."""
+        return ",".join(f"127.0.0.1:{port}" for port in self._tls.values())
 
     def stop_node(self, node):
         """Stop one node."""

@@ -21,6 +21,7 @@ from tests.kafka.live_kit import (  # it imports kafka-python without its warnin
 )
 
 # isort: split
+from sim.importer.live import connection
 from sim.importer.live.connection import Connection, NoAnswer
 from sim.importer.live.guard import ALLOWED, WriteRefused
 from sim.importer.live.reading import read_cluster
@@ -58,24 +59,24 @@ def test_reading_creates_no_topic_and_moves_no_offset(cluster):
 
 def test_a_write_is_refused_before_it_is_sent(cluster):
     before = state(cluster)
-    with Connection(cluster.servers, {}) as connection:
+    with Connection(cluster.servers, {}) as opened:
         for request in writes():
             with pytest.raises(WriteRefused):
-                connection.answer(request)
+                opened.answer(request)
         # Below the first check, where a connection of kafka-python itself would send.
-        manager = connection._admin._manager
+        manager = opened._admin._manager
 
         async def past_the_first_check():
             for node in NODES:
-                opened = await manager.get_connection(node)
-                await opened.send_request(writes()[0])
+                reached = await manager.get_connection(node)
+                await reached.send_request(writes()[0])
 
         with pytest.raises(WriteRefused):
             manager.run(past_the_first_check)
-    with Connection(cluster.servers, {}) as connection:
-        measure(connection, read_cluster(connection, lambda _: None), 0.1, lambda _: None)
-        assert [key for key in connection.gate.sent if key not in ALLOWED] == []
-        assert connection.gate.sent[35] == 2 * len(NODES), "the gate sees what is sent"
+    with Connection(cluster.servers, {}) as opened:
+        measure(opened, read_cluster(opened, lambda _: None), 0.1, lambda _: None)
+        assert [key for key in opened.gate.sent if key not in ALLOWED] == []
+        assert opened.gate.sent[35] == 2 * len(NODES), "the gate sees what is sent"
     assert state(cluster) == before
 
 
@@ -120,6 +121,27 @@ def test_a_running_cluster_is_imported_with_its_load_and_runs(cluster, tmp_path)
     assert ran.exit_code == 0, ran.output
     verdict = invoke("verdict", out, "--budget", "15s", "--jobs", "1", "--out", tmp_path / "v")
     assert verdict.exit_code in (0, 1), verdict.output
+
+
+def test_a_cluster_is_read_through_tls_if_its_certificate_is_trusted(
+    cluster, tmp_path, monkeypatch
+):
+    config = tmp_path / "tls.properties"
+    trusts = f"ssl.truststore.type=PEM\nssl.truststore.location={cluster.certificate}\n"
+    words = ["import", "--bootstrap", cluster.encrypted, "--command-config", config, "--for", "1s"]
+    config.write_text(f"security.protocol=SSL\n{trusts}")
+    done = invoke(*words)
+    assert done.exit_code == 0, done.output
+    assert load_text(done.stdout).topic("orders").assignment == ((1, 2), (2, 3), (3, 1))
+    monkeypatch.setattr(connection, "BOOTSTRAP_MS", 3_000)
+    for properties, why in (
+        ("security.protocol=SSL\n", "its certificate is not trusted: ssl.truststore.location"),
+        (trusts, "it does not speak Kafka in the clear"),
+    ):
+        config.write_text(properties)
+        done = invoke(*words)
+        assert done.exit_code == 2
+        assert f"no broker answers: {why}" in done.stderr
 
 
 @pytest.fixture
