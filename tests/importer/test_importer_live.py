@@ -142,6 +142,14 @@ def test_of_a_group_what_cannot_be_carried_over_is_a_line(group, line):
     assert line in "\n".join(found.absent)
 
 
+def test_consumers_that_the_rest_of_the_scenario_refuses_are_left_out_with_a_line():
+    named = GroupFacts("to-orders", "classic", members=(MemberFacts(topics=("orders",)),))
+    found, made = scenario(cluster(groups=[named]))
+    assert made.consumers == ()
+    (line,) = found.absent
+    assert line.startswith("consumers: one left out: ")
+
+
 def test_groups_of_the_consumer_protocol_static_members_and_subscriptions_are_kept():
     modern = GroupFacts(
         *("modern", "consumer", "consumer", "Stable", "uniform"),

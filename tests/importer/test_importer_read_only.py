@@ -5,6 +5,7 @@ import socket
 import ssl
 import struct
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +21,7 @@ from sim.scenario.loader import load_text
 from sim.wire.definitions import definition, keys
 from sim.wire.fields import Writer
 from tests.importer.refusals import refused
+from tests.importer.test_importer_cluster import OLD_TOPICS
 from tests.importer.test_importer_live import CANARY, cluster
 
 # -- nothing is written ----------------------------------------------------------------------------
@@ -206,9 +208,14 @@ def test_the_command_writes_what_the_cluster_said(monkeypatch, tmp_path):
         (("--for", "9s"), "--command-config and --for go with --bootstrap"),
         (("--bootstrap", "h:1", "--for", "9"), "--for: '9' has no unit"),
         (("--bootstrap", "h:1", "--for", "1ms"), "--for: less than a second"),
+        (("--bootstrap", "kafka"), "--bootstrap: allowed: HOST:PORT, several joined by commas"),
+        (("--bootstrap", "a:1,http://b:2"), "--bootstrap: allowed: HOST:PORT"),
+        (("--bootstrap", "h:1", "topics.txt"), "beside --bootstrap only a producer's properties"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(words, line):
+def test_options_that_do_not_fit_are_refused(words, line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("topics.txt").write_text(OLD_TOPICS)
     done = invoke(*words)
     assert (done.exit_code, done.stdout) == (2, "")
     assert line in done.stderr

@@ -1,7 +1,9 @@
 """Sources from a running cluster, by questions and a measurement: all of ``--bootstrap``."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from sim.errors import SimulationError
 from sim.importer.live.client_config import ClientConfig, read
@@ -11,6 +13,8 @@ from sim.importer.live.sampling import measure
 from sim.importer.live.translate import sources_of
 from sim.importer.sources import Sources
 from sim.units import SECOND, Micros
+
+_HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 
 
 def live_sources(
@@ -35,9 +39,9 @@ def live_sources(
     if files.servers or files.topics or files.configs:
         raise SimulationError("beside --bootstrap only a producer's properties are read")
     config = ClientConfig() if command_config is None else read(command_config)
-    hosts = [host.strip() for host in servers.split(",") if host.strip()]
-    if not hosts:
-        raise SimulationError("--bootstrap: no host; allowed: HOST:PORT, joined by commas")
+    hosts = [host.strip() for host in servers.split(",")]
+    if not all(_HOST.fullmatch(host) for host in hosts):
+        raise SimulationError("--bootstrap: allowed: HOST:PORT, several joined by commas")
     say("connecting")
     with Connection(hosts, config.options) as connection:
         try:

@@ -167,7 +167,7 @@ class _Reading:
     # -- topics -----------------------------------------------------------------------------------
 
     def _topics(self, answer: Foreign) -> None:
-        moving = self._moving()
+        moving = self._moving(answer)
         names = []
         for topic in answer.topics:
             if topic.error_code:
@@ -197,9 +197,12 @@ class _Reading:
                 TopicFacts(topic.name, partitions, bool(topic.is_internal), found)
             )
 
-    def _moving(self) -> list[Place]:
+    def _moving(self, cluster: Foreign) -> list[Place]:
+        """With ZooKeeper the controller alone knows; with KRaft any broker passes it on."""
         request = ListPartitionReassignmentsRequest(timeout_ms=REASSIGNMENTS_MS, topics=None)
-        answer = self._answer("reassignments under way", request)
+        up = [broker.node_id for broker in cluster.brokers]
+        controller = cluster.controller_id if cluster.controller_id in up else None
+        answer = self._answer("reassignments under way", request, controller)
         if answer is None:
             return []
         if answer.error_code:
