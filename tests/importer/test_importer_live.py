@@ -123,7 +123,7 @@ def test_a_group_that_falls_behind_is_as_slow_as_it_was_measured():
 @pytest.mark.parametrize(
     ("group", "line"),
     [
-        (GroupFacts("g", "share"), "a share group; not carried over"),
+        (GroupFacts("g", "share"), "group g: of kind share; not carried over"),
         (GroupFacts("g", "classic", "connect"), "of another protocol"),
         (GroupFacts("g", "classic"), "no members, only offsets"),
         (GroupFacts("g", "classic", members=(MemberFacts(topics=("x",)),)), "no topic that is h"),
@@ -140,6 +140,14 @@ def test_a_group_that_falls_behind_is_as_slow_as_it_was_measured():
 def test_of_a_group_what_cannot_be_carried_over_is_a_line(group, line):
     found, _ = scenario(cluster(groups=[group]))
     assert line in "\n".join(found.absent)
+
+
+def test_many_groups_with_one_reason_are_one_line():
+    found, _ = scenario(cluster(groups=[GroupFacts(f"g{n}", "classic") for n in range(8)]))
+    (line,) = found.absent
+    assert line == (
+        "groups g0, g1, g2, g3, g4 and 3 more: no members, only offsets; not carried over"
+    )
 
 
 def test_consumers_that_the_rest_of_the_scenario_refuses_are_left_out_with_a_line():

@@ -83,8 +83,11 @@ class LiveCluster(Cluster):
 
     @property
     def bootstrap(self):
-        """Brokers, for clients that may do everything."""
-        return ",".join(self.servers)
+        """Brokers that run, for clients that may do everything.
+
+        kafka-python leaves its socket open when it is refused.
+        """
+        return ",".join(f"127.0.0.1:{self._clients[node]}" for node in self._processes)
 
     @property
     def named(self):

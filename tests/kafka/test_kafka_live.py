@@ -158,8 +158,8 @@ def test_what_a_principal_may_not_see_is_listed_with_what_to_grant(cluster, read
     assert load_text(done.stdout).topic("orders").assignment == ((1, 2), (2, 3), (3, 1))
     assert load_text(done.stdout).cluster.racks == ("rack-1", "rack-2", "rack-3")
     for line in (
-        "broker 1: settings: not known: not authorised; grant DescribeConfigs on the cluster",
-        "topic orders: overrides: not known: not authorised; grant DescribeConfigs on the topic",
+        "settings of broker 1: not known: not authorised; grant DescribeConfigs on the cluster",
+        "overrides of orders: not known: not authorised; grant DescribeConfigs on the topics",
         "who votes is not known: not authorised; grant Describe on the cluster",
         "quotas: not known: not authorised; grant DescribeConfigs on the cluster",
         "sizes of the logs of broker 1: not known: not authorised; grant Describe on the cluster",
@@ -193,7 +193,7 @@ def test_a_broker_that_is_not_reached_leaves_lines(cluster, monkeypatch):
     found = imported(cluster, "--for", "1s")
     lines = "\n".join(found["not_simulated"])
     why = "not known: no answer in time: is it reachable from here?"
-    assert f"broker 2: settings: {why}" in lines
+    assert f"settings of broker 2: {why}" in lines
     assert "offsets of " in lines
     assert f"sizes of the logs of broker 2: {why}" in lines
     assert f"groups that broker 2 coordinates: {why}" in lines

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sim.importer.live.facts import ClusterFacts, GroupFacts, MemberFacts
+from sim.importer.live.facts import ClusterFacts, GroupFacts, MemberFacts, some_of
 from sim.importer.live.load import GroupLoad, TopicLoad
 from sim.importer.sources import Sources
 from sim.scenario.settings.registry import SETTINGS
@@ -40,10 +40,11 @@ def consumers_of(
         Names of entries by the ``client.id`` that all its members have.
     """
     names: dict[str, str] = {}
+    left_out: dict[str, list[str]] = {}
     for group in facts.groups:
         _say_lag(group, groups.get(group.name), found)
         if reason := _left_out(group):
-            found.absent.append(f"group {group.name}: {reason}")
+            left_out.setdefault(reason, []).append(group.name)
             continue
         name = _spelt(group.name, found)
         for place, (topics, members) in enumerate(_alike(group, found).items()):
@@ -61,6 +62,10 @@ def consumers_of(
             if config := _config(group, members, entry.get("name", name), found):
                 entry["config"] = config
             found.consumers.append(entry)
+    found.absent += [
+        f"group{'s' if len(those) > 1 else ''} {some_of(those)}: {reason}; not carried over"
+        for reason, those in left_out.items()
+    ]
     return names
 
 
@@ -75,10 +80,10 @@ def _say_lag(group: GroupFacts, load: GroupLoad | None, found: Sources) -> None:
 
 def _left_out(group: GroupFacts) -> str:
     if group.kind not in ("classic", "consumer"):
-        return f"a {group.kind} group; not carried over"
+        return f"of kind {group.kind}"
     if group.protocol not in ("consumer", ""):
-        return "not of consumers but of another protocol (Connect has one); not carried over"
-    return "" if group.members else "it has no members, only offsets; not carried over"
+        return "not of consumers but of another protocol (Connect has one)"
+    return "" if group.members else "no members, only offsets"
 
 
 def _spelt(group: str, found: Sources) -> str:

@@ -1,6 +1,6 @@
 """Answers of a running cluster as plain facts: nothing here knows a client or a scenario."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -9,6 +9,14 @@ Place: TypeAlias = tuple[str, int]
 
 UNSAID: Final = "(hidden)"
 """In place of a setting's value that the broker keeps for itself (``is_sensitive``)."""
+
+_SHOWN: Final = 5
+
+
+def some_of(names: Sequence[object]) -> str:
+    """The first names, and the number of others: ``a, b, c, d, e and 7 more``."""
+    first = ", ".join(str(name) for name in names[:_SHOWN])
+    return f"{first} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else first
 
 
 @dataclass(frozen=True, slots=True)

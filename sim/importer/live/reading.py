@@ -37,6 +37,7 @@ from sim.importer.live.facts import (
     Place,
     QuotaFacts,
     TopicFacts,
+    some_of,
 )
 from sim.importer.live.group_describe import ConsumerGroupDescribe
 from sim.importer.live.guard import Foreign
@@ -133,13 +134,13 @@ class _Reading:
                 )
                 self._found.brokers.append(BrokerFacts(node, racks[node], is_up=False))
                 continue
-            configs = self._configs(f"broker {node}: settings", _BROKER, [str(node)], node)
+            configs = self._configs("settings of broker", _BROKER, [str(node)], node)
             version = self._connection.version(node)
             found = configs.get(str(node))
             self._found.brokers.append(BrokerFacts(node, racks[node], found, version=version))
 
     def _configs(
-        self, what: str, kind: int, names: Sequence[str], node: int | None = None
+        self, what: str, kind: int, names: Sequence[str], node: int | None
     ) -> dict[str, dict[str, str]]:
         """Settings that were set, by the name of their broker or topic."""
         resource = DescribeConfigsRequest.DescribeConfigsResource
@@ -147,21 +148,22 @@ class _Reading:
             resource(resource_type=kind, resource_name=name, configuration_keys=None)
             for name in names
         ]
-        answer = self._answer(what, DescribeConfigsRequest(resources=resources), node)
+        request = DescribeConfigsRequest(resources=resources)
+        answer = self._answer(f"{what} {some_of(names)}", request, node)
         found: dict[str, dict[str, str]] = {}
+        refused: dict[int, list[str]] = {}
         for result in () if answer is None else answer.results:
             if result.error_code:
-                grant = "DescribeConfigs on the cluster" if kind == _BROKER else (
-                    "DescribeConfigs on the topic"
-                )  # fmt: skip
-                name = f"topic {result.resource_name}: overrides" if kind == _TOPIC else what
-                self._gap(f"{name}: not known: {refusal(result.error_code, grant)}")
+                refused.setdefault(result.error_code, []).append(result.resource_name)
                 continue
             found[result.resource_name] = {
                 each.name: UNSAID if each.is_sensitive else each.value
                 for each in sorted(result.configs, key=lambda each: str(each.name))
                 if _was_set(each, kind) and (each.is_sensitive or each.value is not None)
             }
+        for code, those in refused.items():
+            why = refusal(code, f"DescribeConfigs on the {'topics' if node is None else 'cluster'}")
+            self._gap(f"{what} {some_of(those)}: not known: {why}")
         return found
 
     # -- topics -----------------------------------------------------------------------------------
@@ -179,7 +181,7 @@ class _Reading:
         for first in range(0, len(names), AT_ONCE):
             self._say(f"topics {first} of {len(names)}")
             some = sorted(names)[first : first + AT_ONCE]
-            configs |= self._configs("overrides of topics", _TOPIC, some)
+            configs |= self._configs("overrides of", _TOPIC, some, None)
         for topic in sorted(answer.topics, key=lambda topic: str(topic.name)):
             if topic.error_code:
                 continue

@@ -14,7 +14,7 @@ from kafka.protocol.admin import DescribeLogDirsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 
 from sim.importer.live.connection import Connection, NoAnswer
-from sim.importer.live.facts import ClusterFacts, Place, Sample
+from sim.importer.live.facts import ClusterFacts, Place, Sample, some_of
 from sim.importer.live.guard import Foreign
 from sim.importer.live.reading import metadata, refusal
 
@@ -117,9 +117,8 @@ class _Sampling:
             self._missing(places, refusal(code, "Describe on the topic"))
 
     def _missing(self, places: Sequence[Place], why: str) -> None:
-        names = ", ".join(f"{topic}-{number}" for topic, number in places[:5])
-        more = f" and {len(places) - 5} more" if len(places) > 5 else ""
-        self.gaps.append(f"offsets of {names}{more}: not known: {why}")
+        names = some_of([f"{topic}-{number}" for topic, number in places])
+        self.gaps.append(f"offsets of {names}: not known: {why}")
 
     def _committed(self) -> dict[str, dict[Place, int]]:
         found: dict[str, dict[Place, int]] = {}

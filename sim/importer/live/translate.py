@@ -10,7 +10,7 @@ from typing import Final
 from sim.errors import SimulationError
 from sim.importer.descriptions import DescribedTopic
 from sim.importer.live.consumers import consumers_of
-from sim.importer.live.facts import ClusterFacts, TopicFacts
+from sim.importer.live.facts import ClusterFacts, TopicFacts, some_of
 from sim.importer.live.load import TopicLoad, group_loads, topic_loads
 from sim.importer.live.quotas import quotas_of
 from sim.importer.sources import Load, Properties, Sources
@@ -26,8 +26,6 @@ UNKNOWN: Final = (
     "hardware: disks, networks, heaps and processors; and the records that are there already",
 )
 """Facts that no request brings; the same for every cluster."""
-
-_NAMED: Final = 5
 
 
 def sources_of(facts: ClusterFacts, files: Sources | None = None) -> Sources:
@@ -114,9 +112,7 @@ def _topic(topic: TopicFacts, found: Sources) -> DescribedTopic:
 
 
 def _partitions(numbers: Sequence[int]) -> str:
-    some = ", ".join(str(number) for number in sorted(numbers)[:_NAMED])
-    more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
-    return f"partition{'s' if len(numbers) > 1 else ''} {some}{more}"
+    return f"partition{'s' if len(numbers) > 1 else ''} {some_of(sorted(numbers))}"
 
 
 def _internal(facts: ClusterFacts, found: Sources) -> None:
@@ -151,7 +147,7 @@ def _loads(loads: Mapping[str, TopicLoad], facts: ClusterFacts, found: Sources) 
         if load.records_per_s < 0.5:
             found.absent.append(f"topic {name}: less than a record in two seconds; here 1/s")
     if idle and found.loads:
-        found.measured.append(f"nothing was written to {', '.join(idle)}: no producer here")
+        found.measured.append(f"nothing was written to {some_of(idle)}: no producer here")
     elif idle:
         found.measured.append("nothing was written to any topic: the rates here are a guess")
     if len(facts.samples) == 2:
