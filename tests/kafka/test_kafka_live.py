@@ -177,7 +177,9 @@ def test_credentials_that_are_refused_are_not_shown(cluster, reader):
     words = ["--bootstrap", cluster.named, "--command-config", reader, "--for", "1s"]
     done = invoke("import", *words)
     assert done.exit_code == 2
-    assert "no broker answers: it closes the connection: are these credentials" in done.stderr
+    # By timing: kafka-python does not always read what the broker says before it closes.
+    assert "no broker answers: it " in done.stderr
+    assert "these credentials" in done.stderr
     assert CANARY not in done.output
 
 
