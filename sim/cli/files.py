@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 import typer
 
-from sim.cli.dump_options import DumpArguments
+from sim.cli.commands.dump_options import DumpArguments
 from sim.cli.exits import ExitCode, exit_codes
 from sim.cli.screen import escaped, json_text, say
 from sim.cli.terminal import console

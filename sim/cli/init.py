@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 
 import typer
 
+from sim.cli.commands.init_options import Acks, Fails, InitOptions
 from sim.cli.exits import exit_codes
-from sim.cli.init_options import Acks, Fails, InitOptions
 from sim.cli.screen import say
 from sim.errors import SimulationError
 from sim.scenario.loader import load

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from sim.cli.commands.run_options import RunOptions
 from sim.cli.exits import Case, exit_codes, say_json
-from sim.cli.run_options import RunOptions
 from sim.cli.screen import escaped, say
 from sim.cli.terminal import console
 from sim.compiled import WHY_SOURCES

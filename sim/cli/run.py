@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from sim.cli.commands.run_options import RunOptions
 from sim.cli.exits import Case, ExitCode, defect, exit_codes, failed, say_json
-from sim.cli.run_options import RunOptions
 from sim.cli.screen import say
 from sim.cli.terminal import progress_bar, show_card, show_judges, show_verdict, step_bar
 from sim.errors import SimulationError

@@ -20,7 +20,7 @@ from sim.scenario.scenario import Scenario
 from sim.trace.kept import check_kept
 from sim.trace.run_files import ENDED_CARD, ENDED_VERDICT, read_mapping, read_part
 from sim.trace.schema import BY_NAME
-from sim.units import MS, SECOND, Micros
+from sim.units import SECOND, Micros
 
 Row: TypeAlias = Mapping[str, Any]
 """One row of a trace table, by column."""
@@ -382,18 +382,6 @@ class Story:
         return any(
             each in ("crashed", "powered_off", "paused", "stopped") for each in (*before, *during)
         )
-
-    def started_after_power_loss(self, broker: int, sent: Micros, until: Micros) -> Micros | None:
-        """The instant at which a broker without power started again; ``None`` if it did not.
-
-        Nor if it had power 100 ms after ``sent``: what was sent may have arrived then.
-        """
-        rows = [row for row in self.states if row["node"] == server_name(broker)]
-        before = [row["state"] for row in rows if row["t_us"] <= sent + 100 * MS][-1:]
-        if before != ["powered_off"]:
-            return None
-        back = (r["t_us"] for r in rows if sent < r["t_us"] <= until and r["state"] == "started")
-        return next(back, None)
 
     def damage_of(self, copy: Copy) -> Row | None:
         """The fault that took a copy's bytes from the platter, or changed them.

@@ -156,7 +156,7 @@ def dark_machine(story: Story) -> Iterator[str]:
     for row, timeout in _silences(story):
         old, sent = story.leader_at(row["first_sent_us"]), row["first_sent_us"]
         silent = row["last_sent_us"] - sent
-        started = story.started_after_power_loss(old, sent, row["last_sent_us"])
+        started = _started_after_power_loss(story, old, sent, row["last_sent_us"])
         if silent >= timeout or started is None:
             continue
         yield (
@@ -167,6 +167,21 @@ def dark_machine(story: Story) -> Iterator[str]:
             f"{timeout // MS:,}: {_ready(story, row)}"
         )
         return
+
+
+def _started_after_power_loss(
+    story: Story, broker: int, sent: Micros, until: Micros
+) -> Micros | None:
+    """The instant at which a broker without power started again; ``None`` if it did not.
+
+    Nor if it had power 100 ms after ``sent``: what was sent may have arrived then.
+    """
+    rows = [row for row in story.states if row["node"] == server_name(broker)]
+    before = [row["state"] for row in rows if row["t_us"] <= sent + 100 * MS][-1:]
+    if before != ["powered_off"]:
+        return None
+    back = (r["t_us"] for r in rows if sent < r["t_us"] <= until and r["state"] == "started")
+    return next(back, None)
 
 
 def _silences(story: Story) -> Iterator[tuple[Row, Micros]]:

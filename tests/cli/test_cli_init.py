@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from sim.cli import app
+from sim.cli.commands.init_options import Acks, Fails, InitOptions
 from sim.cli.init import _answers, scenario_text
-from sim.cli.init_options import Acks, Fails, InitOptions
 from sim.errors import SimulationError
 from sim.scenario.loader import load, load_text
 from sim.scenario.shipped import find
