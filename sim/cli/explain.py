@@ -1,6 +1,5 @@
 """``logquake explain``: the causal chain of a record, its mechanism, and what would have helped."""
 
-import json
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from sim.scratch import scratch
 from sim.suite import chain, whatif
 from sim.suite.causes import causes
 from sim.suite.run_facts import RunFacts, Story
+from sim.trace.run_files import CARD, VERDICT, read_mapping
 from sim.units import SECOND, Micros, show_duration
 
 _CONTRADICTIONS = (
@@ -111,16 +111,19 @@ def for_report(directory: Path, *, may_rerun: bool) -> dict[str, Any]:
 
     Returns:
         :func:`explanation`, with ``is_tried`` and ``wall_us``, the time of the run; empty if
-        everything is green, or the run's files do not explain it.
+        everything is green, or the run's trace does not explain it.
+
+    Raises:
+        SimulationError: If the card or the verdict is damaged.
     """
     card, verdict = directory / "run.json", directory / "verdict.json"
     if not card.is_file() or not verdict.is_file():
         return {}
-    answer = json.loads(verdict.read_text(encoding="utf-8")).get("answer", {})
+    answer = read_mapping(verdict, VERDICT).get("answer", {})
     levels = [answer[name]["level"] for name in ("lost", "down") if name in answer]
     if not {"red", "amber"} & set(levels):
         return {}
-    wall_us = int(json.loads(card.read_text(encoding="utf-8")).get("wall_us", 0))
+    wall_us = int(read_mapping(card, CARD).get("wall_us", 0))
     is_tried = may_rerun and "red" in levels and wall_us <= RERUN_MAX
     try:
         found = explanation(directory, "", rerun=is_tried, hear=_silent)

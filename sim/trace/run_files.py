@@ -55,8 +55,16 @@ ENDED_CARD: Final[Shape] = {
 }
 """``run.json`` of a run that came to its end."""
 
+_NUMBER: Final[Shape] = {"level": str, "text": str}
+
 VERDICT: Final[Shape] = {
     "?held": bool,
+    "?answer": {
+        "lost": _NUMBER,
+        "down": _NUMBER,
+        "slow": _NUMBER,
+        "faults": [{"fault": int, "level": str, "text": str}],
+    },
     "records": _COUNTS,
     "?topics": {"*": _COUNTS},
     "?partitions": {"*": _COUNTS},

@@ -264,7 +264,7 @@ def test_a_report_that_a_kill_had_put_aside_is_back_before_the_next_one_is_made(
     monkeypatch.setattr(findings, "gather", gather)
     files = findings.RunFiles(tmp_path, {}, {}, {})
     with pytest.raises(Stopped):
-        report._one(None, files, lambda step: None)
+        report._one(None, files, {}, lambda step: None)
     assert {path.name for path in tmp_path.iterdir()} == {"report"}
 
 

@@ -300,7 +300,7 @@ def test_a_damaged_result_in_the_cache_is_as_good_as_none(tmp_path):
     outcome = {
         "path": "a.yaml", "seed": 1, "status": "held", "message": "", "expectations": [],
         "faults_without_effect": [], "unserved": [], "offline_us": 0, "hits": [],
-        "answer": [["lost", "green", "0 of 1 acknowledged records"]],
+        "answer": [["lost", "green", "0 of 1 acknowledged records"]], "sizes": {"lost": 0},
         "records": {"sent": 1}, "metrics": {}, "rows": {"appends": 1},
         "table_digests": {}, "scenario_digest": "d", "trace_digest": "t", "wall_us": 1,
         "directory": "", "cached": False,

@@ -196,8 +196,12 @@ def coloured(lost, tmp_path, lost_level, wall_us=0):
     """The run, as if it had these colours and had taken so long."""
     directory = tmp_path / lost_level
     shutil.copytree(lost.directory, directory)
+    numbers = {
+        name: {"level": lost_level if name == "lost" else "green", "text": ""}
+        for name in ("lost", "down", "slow")
+    }
     for name, change in (
-        ("verdict.json", {"answer": {"lost": {"level": lost_level}, "down": {"level": "green"}}}),
+        ("verdict.json", {"answer": {**numbers, "faults": []}}),
         ("run.json", {"wall_us": wall_us}),
     ):
         file = directory / name

@@ -23,7 +23,7 @@ RUNS = [
 ]
 
 CARD = {
-    "logquake", "compiled", "trace_schema", "scenario", "claim", "scenario_digest", "seed",
+    "kept", "logquake", "compiled", "trace_schema", "scenario", "claim", "scenario_digest", "seed",
     "off_default", "level", "simulated_us", "run_us", "wall_us", "events", "rows", "producers",
     "trace_digest", "disk_digest", "table_digests", "complete",
 }  # fmt: skip
