@@ -131,6 +131,7 @@ def scratch() -> Path:
         for number in INTERRUPTS:
             signal.signal(number, signal.SIG_IGN)
         _end(made.path / _PIDS)
+        _clear(made.path)
         made.close()
 
     atexit.register(close)
@@ -148,6 +149,15 @@ def _end(pids: Path) -> None:
         while _runs(pid):
             if time.monotonic() > until:
                 os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
+
+
+def _clear(directory: Path) -> None:
+    """Removes a directory in which workers in Python, which end a little later, may still write."""
+    until = time.monotonic() + _ENDS_WITHIN_S
+    while directory.exists() and time.monotonic() < until:
+        shutil.rmtree(directory, ignore_errors=True)
+        if directory.exists():
             time.sleep(0.05)
 
 

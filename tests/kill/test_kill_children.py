@@ -1,6 +1,7 @@
 """Children end with their parent, and what a process keeps for a while goes with it."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import time
 
 import pytest
 
+from analysis.spark import java
 from sim.scratch import PREFIX, Scratch, clear, scratch
 from tests.kill.campaign import in_session
 from tests.scenarios.run_kit import ROOT
@@ -203,3 +205,24 @@ spark.sparkContext.parallelize([1], 1).map(lambda _: __import__("time").sleep(60
     assert ended(parent.pid) == []
     clear(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
+
+
+def test_a_directory_in_which_a_worker_still_writes_is_removed_when_it_ends(tmp_path, monkeypatch):
+    place = tmp_path / "logquake-scratch-x"
+    (place / "deep").mkdir(parents=True)
+    remove, left = shutil.rmtree, iter(range(3))
+
+    def disturbed(path, **options):
+        remove(path, **options)
+        if next(left, None) is not None:  # a worker's last files
+            (place / "deep").mkdir(parents=True)
+            (place / "deep" / "late").write_text("x")
+
+    monkeypatch.setattr(java.shutil, "rmtree", disturbed)
+    java._clear(place)
+    assert not place.exists()
+    (place / "deep").mkdir(parents=True)
+    monkeypatch.setattr(java.shutil, "rmtree", lambda path, **options: None)
+    monkeypatch.setattr(java, "_ENDS_WITHIN_S", 0.1)
+    java._clear(place)
+    assert place.exists(), "patience has an end"
