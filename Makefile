@@ -21,7 +21,7 @@ LONG := slow or night
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pyc
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup compile demo quick test test-all test-kafka tenth turn night check lint format docs site gallery kafka-facts picture changes bench lock clean
+.PHONY: help setup compile wheel demo quick test test-all test-kafka tenth turn night check lint format docs site gallery kafka-facts picture changes bench lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile

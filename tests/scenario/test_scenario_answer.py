@@ -140,6 +140,8 @@ def test_the_numbers_of_other_clusters_are_among_the_three():
         "text": ("0 of 1,000 acknowledged records; in west: 7 of 900 acknowledged records"),
         "acked": 1000,
     }
+    both = answer(verdict(lost=2) | {"clusters": {"west": {"answer": west}}})
+    assert (both["lost"]["level"], both["lost"]["size"]) == ("red", 9)
     assert found["down"]["level"] == "green"
     assert found["faults"][0]["text"].startswith("in west: 1 s crash broker-1: ")
 

@@ -79,7 +79,8 @@ def answer(verdict: Mapping[str, Any], how: str = "") -> Answer:
 
 
 def _add_cluster(found: Answer, alias: str, other: Answer) -> None:
-    """Adds another cluster's numbers: the worse colour, and its words behind its name."""
+    """Adds another cluster's numbers: the worse colour, its words, and what it lost as well."""
+    lost = int(str(found["lost"]["size"])) + int(str(other["lost"]["size"]))
     pairs = (
         (found["lost"], other["lost"]),
         (found["down"], other["down"]),
@@ -89,6 +90,7 @@ def _add_cluster(found: Answer, alias: str, other: Answer) -> None:
         own["level"] = max(own["level"], more["level"], key=lambda each: rank(str(each), 0))
         own["text"] = f"{own['text']}; in {alias}: {more['text']}"
         own["size"] = max(int(str(own["size"])), int(str(more["size"])))
+    found["lost"]["size"] = lost
     found["faults"] += [
         FaultLine(fault=line["fault"], level=line["level"], text=f"in {alias}: {line['text']}")
         for line in other["faults"]
