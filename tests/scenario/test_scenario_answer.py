@@ -139,7 +139,11 @@ def test_the_numbers_of_other_clusters_are_among_the_three():
     assert found["lost"] == west["lost"] | {
         "text": ("0 of 1,000 acknowledged records; in west: 7 of 900 acknowledged records"),
         "acked": 1000,
+        "sent": 1000,
     }
+    idle = answer(verdict(acked=0, normal={}))
+    alone = answer(verdict() | {"clusters": {"idle": {"answer": idle}}})
+    assert (alone["lost"]["level"], alone["slow"]["level"]) == ("green", "green")
     both = answer(verdict(lost=2) | {"clusters": {"west": {"answer": west}}})
     assert (both["lost"]["level"], both["lost"]["size"]) == ("red", 9)
     assert found["down"]["level"] == "green"

@@ -49,7 +49,8 @@ class Answer(TypedDict):
     """``answer`` of ``verdict.json``."""
 
     lost: dict[str, object]
-    """``level``, ``text``; ``size``: records lost, of those ``acked``; ``how``, of the first."""
+    """``level``, ``text``; ``size``: records lost, of those ``acked`` and ``sent``; ``how``, of the
+    first."""
     down: dict[str, object]
     """``level``, ``text``; ``size``: the longest time; ``worst``: a :class:`Down` of each kind."""
     slow: dict[str, object]
@@ -81,11 +82,9 @@ def answer(verdict: Mapping[str, Any], how: str = "") -> Answer:
 def _add_cluster(found: Answer, alias: str, other: Answer) -> None:
     """Adds another cluster's numbers: the worse colour, its words, and what it lost as well."""
     lost = int(str(found["lost"]["size"])) + int(str(other["lost"]["size"]))
-    pairs = (
-        (found["lost"], other["lost"]),
-        (found["down"], other["down"]),
-        (found["slow"], other["slow"]),
-    )
+    pairs = [(found["down"], other["down"])]
+    if other["lost"]["sent"]:  # a cluster without producers has nothing to acknowledge
+        pairs += [(found["lost"], other["lost"]), (found["slow"], other["slow"])]
     for own, more in pairs:
         own["level"] = max(own["level"], more["level"], key=lambda each: rank(str(each), 0))
         own["text"] = f"{own['text']}; in {alias}: {more['text']}"
@@ -109,7 +108,10 @@ def _lost(records: Mapping[str, int], how: str) -> dict[str, object]:
     text = f"{lost:,} of {acked:,} acknowledged records" if acked else "nothing was acknowledged"
     if lost and how:
         text += f"; the first: {how}"
-    return {"level": level, "text": text, "size": lost, "acked": acked, "how": how}
+    return {
+        "level": level, "text": text, "size": lost, "acked": acked, "how": how,
+        "sent": records.get("sent", acked),
+    }  # fmt: skip
 
 
 def _outages(verdict: Mapping[str, Any]) -> Iterator[Down]:
