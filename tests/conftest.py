@@ -3,8 +3,10 @@
 import os
 import time
 import zlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -43,6 +45,39 @@ os.environ.setdefault("MPLBACKEND", "agg")
 
 
 _BEGAN = time.monotonic()
+
+_OPEN_FILES_AT_MOST = 256
+
+
+def _keep_real_files() -> list[Any]:
+    """Sets of real files that tests have opened; those of compiled classes are not seen."""
+    # Which form is imported depends on the variable above.
+    from sim.log.store.platter import RealFiles  # noqa: PLC0415
+
+    kept: list[Any] = []
+    first = RealFiles.__init__
+
+    def noted(self: RealFiles, root: Path) -> None:
+        first(self, root)
+        kept.append(self)
+
+    RealFiles.__init__ = noted
+    return kept
+
+
+_real_files = _keep_real_files() if os.environ["LOGQUAKE_PURE"] == "1" else []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closed_files() -> Iterator[None]:
+    """Close the files of logs that tests leave as a crash would: a worker runs thousands."""
+    yield
+    for files in _real_files:
+        files.close()
+    _real_files.clear()
+    descriptors = Path("/proc/self/fd")
+    count = len(list(descriptors.iterdir())) if descriptors.is_dir() else 0
+    assert count <= _OPEN_FILES_AT_MOST, f"tests of this worker hold {count} files open"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -183,6 +183,9 @@ def browser(path):
     os.close(to_browser)
     os.close(from_browser)
     buffer = bytearray()
+    # Not select(): it refuses descriptors from 1024 on, and a long run of tests may hold as many.
+    answers = select.poll()
+    answers.register(ours_in, select.POLLIN)
 
     def send(order):
         os.write(ours_out, json.dumps(order).encode() + b"\0")
@@ -190,8 +193,8 @@ def browser(path):
     def receive():
         until = time.monotonic() + PATIENCE_S
         while b"\0" not in buffer:
-            left = until - time.monotonic()
-            assert select.select([ours_in], [], [], max(0, left))[0], "the browser is silent"
+            left_ms = 1000 * max(0, until - time.monotonic())
+            assert answers.poll(left_ms), "the browser is silent"
             got = os.read(ours_in, 1 << 16)
             assert got, "the browser has gone"
             buffer.extend(got)
