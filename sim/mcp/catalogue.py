@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import yaml
 
-from sim.scenario.behaviours.versions import VERSIONS
+from sim.scenario.behaviours.versions import DEFAULT
 from sim.scenario.shipped import shipped
 
 Kind = Literal["all", "catalogue", "example"]
@@ -93,7 +93,7 @@ def _read(name: str, file: Path) -> ShippedScenario:
             break
         head.append(line.lstrip("# "))
     history, _, source = " ".join(head).partition("Source:")
-    version = data["cluster"].get("kafka", VERSIONS[-1])
+    version = data["cluster"].get("kafka", DEFAULT)
     behaviours = ", ".join(f"{key}={value}" for key, value in data.get("behaviours", {}).items())
     return ShippedScenario(
         name=name,

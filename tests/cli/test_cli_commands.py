@@ -285,4 +285,4 @@ def test_no_command_is_there_before_its_time():
 def test_the_version_is_told_and_that_of_kafka():
     result = invoke("--version")
     assert result.exit_code == 0
-    assert result.stdout == f"logquake {version('logquake')}, simulates Kafka 0.10 to 4.1\n"
+    assert result.stdout == f"logquake {version('logquake')}, simulates Kafka 0.10 to 4.3\n"

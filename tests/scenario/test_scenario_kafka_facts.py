@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from sim.scenario.behaviours.versions import VERSIONS
+from sim.scenario.behaviours.versions import DEFAULT
 from sim.scenario.settings.facts import DEFAULTS_OF, TABLE, VersionedSetting, settings_of, versions
 from sim.scenario.settings.kafka import defined, summary
 from sim.scenario.settings.overlay import (
@@ -127,7 +127,7 @@ def test_settings_whose_default_was_another_are_known_by_name(version):
 
 
 def test_defaults_are_those_of_the_newest_version_that_is_simulated():
-    assert VERSIONS[-1] == DEFAULTS_OF
+    assert DEFAULT == DEFAULTS_OF
     assert versions() == tuple(RELEASES)
     assert SETTINGS["producer"]["linger.ms"].default == 5
     assert known("producer", "linger.ms").at("3.9").default == "0"

@@ -13,7 +13,7 @@ from typing import Final
 from sim.scenario.behaviours.producers import BEHAVIOURS_OF_PRODUCERS
 from sim.scenario.behaviours.races import RACES
 from sim.scenario.behaviours.types import Behaviour, Choice
-from sim.scenario.behaviours.versions import VERSIONS
+from sim.scenario.behaviours.versions import DEFAULT
 from sim.scenario.behaviours.zookeeper import BEHAVIOURS_IN_ZOOKEEPER_MODE
 from sim.scenario.text.problems import Problem, nearest, one_of
 
@@ -388,10 +388,10 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
 """Every known switch."""
 
 DEFAULTS: Final[Mapping[str, str]] = {item.name: item.default for item in BEHAVIOURS}
-"""Positions of Kafka 4.1."""
+"""Positions of the version that a scenario has which names none."""
 
 
-def resolve(given: Mapping[str, str], version: str = VERSIONS[-1]) -> Mapping[str, str]:
+def resolve(given: Mapping[str, str], version: str = DEFAULT) -> Mapping[str, str]:
     """Every switch's position: as given, else that of the version.
 
     Raises:

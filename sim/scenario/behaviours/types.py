@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sim.scenario.behaviours.versions import VERSIONS, is_since
+from sim.scenario.behaviours.versions import DEFAULT, VERSIONS, is_since
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Behaviour:
 
     @property
     def default(self) -> str:
-        """Position of Kafka 4.1."""
-        return self.positions[0].name
+        """Position of the version that a scenario has which names none."""
+        return self.at(DEFAULT)
 
     @property
     def choices(self) -> tuple[str, ...]:

@@ -10,8 +10,12 @@ from typing import Final
 VERSIONS: Final = (
     "0.10", "0.11", "1.0", "1.1", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8",
     "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1",
+    "4.2", "4.3",
 )  # fmt: skip
-"""In the order of their releases; the last is the default."""
+"""In the order of their releases."""
+
+DEFAULT: Final = "4.1"
+"""Version of a scenario that names none."""
 
 
 def is_since(version: str, first: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from sim.ids import FIRST_CONTROLLER_ID, NodeId, server_name
-from sim.scenario.behaviours.versions import VERSIONS
+from sim.scenario.behaviours.versions import DEFAULT, VERSIONS
 from sim.scenario.model.hardware import ComputerModel, HardwareModel
 from sim.scenario.model.machines import CpuModel, DiskModel, HeapModel, NetworkModel
 from sim.scenario.model.topics import Assignment
@@ -65,7 +65,7 @@ class ClusterModel(Strict, frozen=True):
     quiet: ClassVar[Fields] = ("quorum", "internal_replicas")
 
     kafka: Annotated[str, PlainValidator(_version), WithJsonSchema({"enum": list(VERSIONS)})] = (
-        VERSIONS[-1]
+        DEFAULT
     )
     # Aliases that are names of the servers below are annotations: mypy takes others for attributes.
     broker_count: Annotated[

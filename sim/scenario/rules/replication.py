@@ -10,7 +10,7 @@ from typing import Final
 
 from sim.faults.fault import Fault
 from sim.protocol.raft_groups.types import RaftConfig
-from sim.scenario.behaviours.versions import VERSIONS
+from sim.scenario.behaviours.versions import DEFAULT
 from sim.scenario.settings.raft import BEHAVIOURS_OF_ISR, OF_ISR, RAFT_SETTINGS
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem
@@ -52,11 +52,11 @@ def check_version(replication: str, version: str) -> None:
     Raises:
         Problem: With ``kafka`` as its path.
     """
-    if replication == "raft" and version != VERSIONS[-1]:
+    if replication == "raft" and version != DEFAULT:
         raise Problem(
             ("kafka",),
             f"{version} with cluster.replication: raft, which has no historic versions",
-            VERSIONS[-1],
+            DEFAULT,
             "leave it out",
         )
 
