@@ -20,6 +20,7 @@ from analysis.report.fault_windows import FaultWindow, end_of, fault_windows
 from analysis.report.progress import STEPS, Progress, Steps, silent
 from analysis.spark import histogram, tables
 from analysis.spark.parallel import parallel
+from analysis.spark.session import FEW_ROWS, for_few_rows
 from analysis.verify import (
     acknowledgements,
     availability,
@@ -45,6 +46,11 @@ EXAMPLES: Final = 10
 """Most examples of each kind of violation."""
 
 _MOST_BINS: Final = 600
+_STATES: Final = (
+    *("partition_changes", "high_watermarks", "topic_deletions", "broker_states", "node_states"),
+    *("quorum", "controllers", "groups", "load", "lag"),
+)
+"""Tables of the cluster's states, small ones mostly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +174,6 @@ class _Gathering:
         self._batches = self._table("client_batches")
         self._reads = self._table("reads")
         self._faults = tables.small(files.directory, "faults")
-        self._load = self._table("load")
         self._end_us = end_of(files.directory, self._faults)
         self._width_us = SECOND * max(1, -(-self._end_us // (SECOND * _MOST_BINS)))
         self._fine_us = latency.fine_width(self._width_us, self._end_us)
@@ -221,7 +226,8 @@ class _Gathering:
         self,
     ) -> tuple[Mapping[str, int], Mapping[str, Mapping[str, int]], Inputs, dict[str, int]]:
         self._steps.begin("comparing the acknowledgements of brokers with those of producers")
-        shared = sharing.counts(self._table("share_states"))
+        has_shared = not self._is_empty("share_states")
+        shared = sharing.counts(self._table("share_states")) if has_shared else {}
         answers = self._answers(self._files.directory)
         return answers, self._other_answers(), self._inputs(), shared
 
@@ -456,19 +462,24 @@ class _Gathering:
 
     def _cluster(self) -> dict[str, pd.DataFrame]:
         self._steps.begin("replication, load and lag")
+        directory, spark = self._files.directory, self._spark
+        if tables.rows(directory, _STATES) < FEW_ROWS:
+            spark = for_few_rows(spark)
+
+        def read(name: str) -> DataFrame:
+            return tables.read(spark, directory, name)
+
         states = replication.spans(
-            self._table("partition_changes"), self._table("high_watermarks"), self._end_us
+            read("partition_changes"), read("high_watermarks"), self._end_us
         ).persist()
         place = ["topic", "partition"]
         found = {
-            "offline": offline.frame(self._table, self._files.card, self._end_us),
+            "offline": offline.frame(read, self._files.card, self._end_us),
             "partition_states": states.orderBy(*place, "from_us").toPandas(),
             "replication": replication.totals(states).orderBy(*place).toPandas(),
-            "load": load.servers(self._load, self._width_us).orderBy("node", "bin").toPandas(),
-            "lag": load.consumers(self._table("lag"), self._width_us)
-            .orderBy("group", "bin")
-            .toPandas(),
-            "timeline": timeline.spans(self._table, states, self._end_us)
+            "load": load.servers(read("load"), self._width_us).orderBy("node", "bin").toPandas(),
+            "lag": load.consumers(read("lag"), self._width_us).orderBy("group", "bin").toPandas(),
+            "timeline": timeline.spans(read, states, self._end_us)
             .orderBy("track", "lane", "from_us")
             .toPandas(),
         }

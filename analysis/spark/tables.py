@@ -4,6 +4,7 @@ Spark fills columns it does not find with nulls; so the footers of all parts are
 schema first, and a trace of another version, or with other columns, is rejected.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,9 @@ from sim.trace.schema import BY_NAME, VERSION, ColumnType, Table
 
 VERSION_KEY: Final = b"logquake.trace.version"
 """Key of the schema's version in the metadata of every part."""
+
+PARTS: Final = "part-*.parquet"
+"""Names of a table's files."""
 
 _SPARK: Final[dict[ColumnType, t.DataType]] = {
     "int8": t.ByteType(),
@@ -45,13 +49,13 @@ def spark_schema(table: Table) -> t.StructType:
 
 def is_written(run: Path, name: str) -> bool:
     """True if the trace has the table; a run may lack those of level ``detail``."""
-    return any((run / "trace" / name).glob("part-*.parquet"))
+    return any((run / "trace" / name).glob(PARTS))
 
 
-def rows(run: Path) -> int:
-    """Rows of all tables of a run; a part that cannot be read has none."""
+def rows(run: Path, names: Collection[str] = ("*",)) -> int:
+    """Rows of some tables of a run, all if none are named; a part that cannot be read has none."""
     total = 0
-    for part in sorted((run / "trace").glob("*/part-*.parquet")):
+    for part in sorted(part for name in names for part in (run / "trace").glob(f"{name}/{PARTS}")):
         try:
             total += pq.read_metadata(part).num_rows
         except (pa.ArrowInvalid, OSError):
@@ -126,7 +130,7 @@ def _parts(run: Path, name: str) -> list[Path]:
     directory = run / "trace" / name
     if table.level == "facts" and not directory.is_dir():
         raise SimulationError(f"{run}: no trace of table {name!r}; is it a run directory?")
-    parts = sorted(directory.glob("part-*.parquet"))
+    parts = sorted(directory.glob(PARTS))
     for part in parts:
         _check(table, part)
     return parts
