@@ -15,12 +15,11 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from analysis.report import groups, latency, load, messages, replication, timeline
+from analysis.report import groups, latency, messages, states
 from analysis.report.fault_windows import FaultWindow, end_of, fault_windows
 from analysis.report.progress import STEPS, Progress, Steps, silent
 from analysis.spark import histogram, tables
 from analysis.spark.parallel import parallel
-from analysis.spark.session import FEW_ROWS, for_few_rows
 from analysis.verify import (
     acknowledgements,
     availability,
@@ -29,7 +28,6 @@ from analysis.verify import (
     durability,
     inputs,
     mirroring,
-    offline,
     policy,
     processing,
     sharing,
@@ -46,11 +44,6 @@ EXAMPLES: Final = 10
 """Most examples of each kind of violation."""
 
 _MOST_BINS: Final = 600
-_STATES: Final = (
-    *("partition_changes", "high_watermarks", "topic_deletions", "broker_states", "node_states"),
-    *("quorum", "controllers", "groups", "load", "lag"),
-)
-"""Tables of the cluster's states, small ones mostly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +184,11 @@ class _Gathering:
         with parallel(self._spark) as start:
             records = start(self._durability)
             delays = start(self._latency)
-            states = start(self._states)
+            over_time = start(self._states)
             judges = start(self._judges)
             topics, examples, unreadable = records.result()
             latency_us, frames = delays.result()
-            frames |= states.result()
+            frames |= over_time.result()
             answers, other_answers, compared, shared = judges.result()
         return Findings(
             self._files,
@@ -462,28 +455,10 @@ class _Gathering:
 
     def _cluster(self) -> dict[str, pd.DataFrame]:
         self._steps.begin("replication, load and lag")
-        directory, spark = self._files.directory, self._spark
-        if tables.rows(directory, _STATES) < FEW_ROWS:
-            spark = for_few_rows(spark)
-
-        def read(name: str) -> DataFrame:
-            return tables.read(spark, directory, name)
-
-        states = replication.spans(
-            read("partition_changes"), read("high_watermarks"), self._end_us
-        ).persist()
-        place = ["topic", "partition"]
-        found = {
-            "offline": offline.frame(read, self._files.card, self._end_us),
-            "partition_states": states.orderBy(*place, "from_us").toPandas(),
-            "replication": replication.totals(states).orderBy(*place).toPandas(),
-            "load": load.servers(read("load"), self._width_us).orderBy("node", "bin").toPandas(),
-            "lag": load.consumers(read("lag"), self._width_us).orderBy("group", "bin").toPandas(),
-            "timeline": timeline.spans(read, states, self._end_us)
-            .orderBy("track", "lane", "from_us")
-            .toPandas(),
-        }
-        states.unpersist()
+        files = self._files
+        found = states.frames(
+            self._spark, files.directory, files.card, self._end_us, self._width_us
+        )
         return found | self._groups()
 
     def _messages(self, spans: pd.DataFrame) -> dict[str, pd.DataFrame]:
