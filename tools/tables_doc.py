@@ -107,10 +107,12 @@ def behaviours() -> str:
             item.versions,
             item.source,
             f"{item.meaning} ({item.changes})",
+            item.risks,
         )
         for item in BEHAVIOURS
     )
-    return _grid(("name", "Kafka 4.1", "can be", "in versions", "source", "decides"), rows)
+    head = ("name", "Kafka 4.1", "can be", "in versions", "source", "decides", "risk")
+    return _grid(head, rows)
 
 
 def settings() -> str:

@@ -87,21 +87,21 @@ def checks() -> list[Row]:
 
 
 def behaviours() -> list[Row]:
-    """Historic behaviours that a scenario may choose."""
+    """Every position of each historic behaviour: since when, by which issue, and at which risk."""
     from sim.scenario.behaviours.registry import BEHAVIOURS
 
     return [
         {
             "behaviour": item.name,
+            "position": choice.name,
+            "since": choice.released,
+            "Kafka 4.1": choice.name == item.default,
             "source": item.source,
-            "Kafka 4.1": item.default,
-            "modelled": ", ".join(item.modelled),
-            "known": ", ".join(item.choices),
-            "versions": item.versions,
-            "meaning": item.meaning,
-            "changes": item.changes,
+            "decides": f"{item.meaning}: {choice.changes}",
+            "risk": choice.risk if choice.modelled else f"not modelled; {choice.risk}",
         }
         for item in BEHAVIOURS
+        for choice in item.positions
     ]
 
 

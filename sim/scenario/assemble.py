@@ -3,7 +3,7 @@
 Source of the modelling defaults: section 5.3 of the semantics (network, disk and CPU figures).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
@@ -110,9 +110,7 @@ def assemble(model: ScenarioModel, name: str) -> Scenario:
             ("expect",),
             lambda: Known(cluster, topics, consumers, run).lines(model.expect),
         ),
-        behaviours=_below(
-            ("behaviours",), lambda: behaviours.resolve(model.behaviours, cluster.kafka)
-        ),
+        behaviours=_positions(model, cluster),
         quotas=_below(
             ("quotas",),
             lambda: quotas.quotas_of(model.quotas, targets.client_ids, targets.addresses, cluster),
@@ -153,9 +151,18 @@ def _check_behaviours(
     given, governed = model.behaviours, cluster.zookeeper is not None
     _below(("behaviours",), lambda: replication.check_behaviours(cluster.replication, given))
     _below(("behaviours",), lambda: zookeeper.check_behaviours(given, zookeeper=governed))
-    known = _below(("behaviours",), lambda: behaviours.resolve(given, cluster.kafka))
+    known = _positions(model, cluster)
     _below(("behaviours",), lambda: transactions.check_behaviours(given, known))
     group_rules.check_coordinator(given, known, cluster.config, consumers)
+
+
+def _positions(model: ScenarioModel, cluster: ClusterSpec) -> Mapping[str, str]:
+    """Every switch's position: the file's, else the version's, with its races if threads meet."""
+    preempted = cluster.replication == "isr" and "preempted" in cluster.cpu.model_fields_set
+    return _below(
+        ("behaviours",),
+        lambda: behaviours.resolve(model.behaviours, cluster.kafka, preempted=preempted),
+    )
 
 
 def _below(path: tuple[str | int, ...], make: Callable[[], T]) -> T:

@@ -22,7 +22,7 @@ from sim.scenario.expect import lines as expectation_lines
 from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
-from sim.scenario.model.machines import QuantilesModel
+from sim.scenario.model.machines import CpuModel, QuantilesModel
 from sim.scenario.model.run import Expectation, RunModel
 from sim.scenario.model.topics import TopicSpec
 from sim.scenario.settings import raft as settings_raft
@@ -164,9 +164,11 @@ def _other(other: OtherCluster, mirrors: Sequence[MirrorSpec]) -> Plain:
 def _behaviours(scenario: Scenario) -> dict[str, Plain]:
     """Those that mean something here; a scenario without mirrors has none of mirrors.
 
-    Races are written out where they are run, so that they move no digest of other scenarios.
+    Races are written out where they are run, and where threads are preempted, so that they move no
+    digest of other scenarios.
     """
-    races = {race.name: race.default for race in RACES}
+    is_open = scenario.cluster.cpu.preempted != CpuModel.model_construct().preempted
+    races = {} if is_open else {race.name: race.default for race in RACES}
     return {
         name: choice
         for name, choice in _applying(scenario.cluster, scenario.behaviours).items()

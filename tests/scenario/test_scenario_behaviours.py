@@ -8,18 +8,13 @@ from sim.checking.invariants.registry import INVARIANTS
 from sim.errors import ScenarioError
 from sim.kernel import Kernel
 from sim.nodes.storage.log_settings import log_config
+from sim.protocol.broker.truncation.new_epoch import NewEpoch
 from sim.protocol.broker.truncation.registry import TRUNCATIONS
 from sim.rng import Streams
 from sim.scenario.behaviours import registry as behaviours
 from sim.scenario.behaviours.races import RACES
-from sim.scenario.behaviours.registry import (
-    BEHAVIOURS,
-    DEFAULTS,
-    Behaviour,
-    Choice,
-    resolve,
-    waived,
-)
+from sim.scenario.behaviours.registry import BEHAVIOURS, DEFAULTS, resolve, waived
+from sim.scenario.behaviours.types import Behaviour, Choice
 from sim.scenario.behaviours.versions import VERSIONS, is_since
 from sim.scenario.build import translate
 from sim.scenario.build.cluster import Builder
@@ -85,13 +80,52 @@ def test_every_switch_knows_its_source_its_versions_and_what_each_side_changes()
         assert all(choice.since in (*VERSIONS, "") for choice in item.positions)
 
 
-def test_a_race_is_chosen_by_its_name_and_by_no_version():
-    assert len(RACES) == 4
-    for item in RACES:
-        (raced,) = [choice for choice in item.positions if choice.raced_in]
-        assert all(item.at(version) == item.default != raced.name for version in VERSIONS)
-        assert f"{raced.name} in {raced.raced_in}, by name only" in item.versions
-        assert resolve({item.name: raced.name})[item.name] == raced.name
+@pytest.mark.parametrize(
+    ("name", "raced", "first", "fixed"),
+    [
+        ("fetch.stable_bound", "read_twice", "0.11", "2.5"),
+        ("follower.diverging", "adopt_watermark", "2.7", "3.5"),
+        ("group.unload", "late", "4.0", None),
+        ("transaction.completion", "twice", None, None),  # builds, and no release
+    ],
+)
+def test_a_race_belongs_to_its_versions_where_threads_are_preempted(name, raced, first, fixed):
+    (item,) = [race for race in RACES if race.name == name]
+    for version in VERSIONS:
+        had = first is not None and is_since(version, first)
+        had = had and not (fixed is not None and is_since(version, fixed))
+        assert (resolve({}, version, preempted=True)[name] == raced) is had, version
+        assert resolve({}, version)[name] == item.default != raced
+    assert resolve({name: raced})[name] == raced
+
+
+def test_a_file_that_says_how_long_threads_are_preempted_has_the_races_of_its_version():
+    text = "claim: x\ntopics: {t: {replication.factor: 1}}\nrun: {for: 1s}\n"
+    cluster = "cluster: {brokers: 3, kafka: '2.3'%s}\n"
+    opened = load_text(text + cluster % ", cpu: {preempted: {p50: 2ms, p99: 20ms}}")
+    assert opened.behaviours["fetch.stable_bound"] == "read_twice"
+    assert load_text(opened.as_yaml()).digest == opened.digest
+    assert load_text(text + cluster % "").behaviours["fetch.stable_bound"] == "read_once"
+    classic = resolve({"group.coordinator": "classic"}, "4.1", preempted=True)
+    assert classic["group.unload"] == "at_once"  # its coordinator has no such thread
+
+
+def test_a_proposal_that_is_not_built_is_refused_as_one():
+    for name, choice in (
+        ("isr.slow_leader", "kip501"),
+        ("recovery.unclean", "longest_log"),
+        ("cleaner.coordination", "coordinated"),
+    ):
+        with pytest.raises(Problem, match="proposed, in no release and not modelled"):
+            resolve({name: choice})
+
+
+def test_every_position_says_its_risk_and_todays_are_the_safest_there_is():
+    for item in BEHAVIOURS:
+        for choice in item.positions:
+            assert choice.risk, (item.name, choice.name)
+            assert not choice.backports or all(v.count(".") >= 2 for v in choice.backports)
+    assert not {c.risk for i in BEHAVIOURS for c in i.positions if c.waives} & {"none for data"}
 
 
 def test_a_race_is_written_out_where_it_is_run_and_moves_no_digest_elsewhere():
@@ -102,8 +136,9 @@ def test_a_race_is_written_out_where_it_is_run_and_moves_no_digest_elsewhere():
     )
     today = document(load_text(text + "cluster: {brokers: 3}\n"))
     then = document(load_text(text + race))
-    assert not {race.name for race in RACES} & set(today["behaviours"])
-    assert then["behaviours"] == today["behaviours"] | {"group.unload": "late"}
+    races = {race.name: race.default for race in RACES}
+    assert not races.keys() & set(today["behaviours"])
+    assert then["behaviours"] == today["behaviours"] | races | {"group.unload": "late"}
     assert then["cluster"]["cpu"]["preempted"] == {"p50": "1s", "p99": "2s"}
     with pytest.raises(ScenarioError, match="p50 at most p99"):
         load_text(text + race.replace("p50: 1s", "p50: 3s"))
@@ -111,7 +146,7 @@ def test_a_race_is_written_out_where_it_is_run_and_moves_no_digest_elsewhere():
 
 def test_every_race_reaches_its_machine():
     config = resolve_settings("broker", {})
-    races = {item.name: item.positions[1].name for item in RACES}
+    races = {i.name: c.name for i in RACES for c in i.positions if c.is_race}
     for positions, today in (({**DEFAULTS, **races}, False), (DEFAULTS, True)):
         made = translate.replica_config(config, positions)
         assert made.reads_bound_once is made.truncates_first is made.unloads_at_once is today
@@ -178,7 +213,49 @@ def test_eligibility_reaches_leaders_and_controllers(position, built):
     broker, controller = settings_of(f"isr.eligibility: {position}")
     assert broker.replica.checks_eligibility is built
     assert controller.controller.checks_eligibility is built
-    assert broker.replica.applies_metadata_during_shutdown is built
+    assert broker.replica.applies_metadata_during_shutdown
+    broker, _ = settings_of("shutdown.metadata: ignored")
+    assert not broker.replica.applies_metadata_during_shutdown
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "flag"),
+    [
+        ("isr.broker_epochs: none", "checks_broker_epochs"),
+        ("fetch.former_process: count", "refuses_former_process"),
+        ("high_watermark.waits_for: caught_up", "waits_for_eligible"),
+    ],
+)
+def test_each_fix_of_the_isr_has_a_switch_of_its_own(behaviour, flag):
+    flags = ("checks_broker_epochs", "refuses_former_process", "waits_for_eligible")
+    broker, controller = settings_of(behaviour)
+    assert [name for name in flags if not getattr(broker.replica, name)] == [flag]
+    assert broker.replica.checks_eligibility
+    assert controller.controller.checks_eligibility
+
+
+@pytest.mark.parametrize("position", list(NewEpoch))
+def test_the_rule_for_leader_epochs_of_the_same_leader_reaches_every_broker(position):
+    broker, _ = settings_of(f"follower.new_epoch: {position.value}")
+    assert broker.replica.new_epoch is position
+
+
+@pytest.mark.parametrize(("position", "level"), [("kept", 25), ("bumped", 11)])
+def test_epochs_that_begin_with_a_smaller_isr_are_those_of_an_older_metadata_version(
+    position, level
+):
+    _, controller = settings_of(f"leader_epoch.isr_shrink: {position}")
+    assert controller.controller.features["metadata.version"] == level
+
+
+@pytest.mark.parametrize(
+    ("off", "flag"), [("pre_vote: 'off'", 0), ("pre_vote_refusal: log_only", 1)]
+)
+def test_pre_votes_and_their_refusal_reach_every_member(off, flag):
+    broker, controller = settings_of(f"kraft.{off}")
+    for quorum in (broker.quorum, controller.quorum):
+        assert (quorum.pre_votes, quorum.refuses_while_fetching)[flag] is False
+        assert (quorum.pre_votes, quorum.refuses_while_fetching)[1 - flag] is True
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,14 @@ class ReplicaConfig:
     joins_at_epoch_start: bool = True
     """True if a follower must reach the start of the leader's epoch to join (KAFKA-7128)."""
     checks_eligibility: bool = True
-    """True if fenced brokers and former processes are kept out of the ISR (KIP-841, KIP-903)."""
+    """True if fenced brokers are kept out of the ISR (KIP-841)."""
     in_sync_at_same_end: bool = True
     """True if the leader's log end is enough to be in sync, however old the fetch (KAFKA-7152)."""
+    checks_broker_epochs: bool = True
+    """True if former processes are kept out of the ISR (KIP-903)."""
+    waits_for_eligible: bool = True
+    """True if the high watermark waits for replicas outside the ISR only if they may join
+    (KAFKA-15021)."""
 
 
 class FetchClock:
@@ -279,7 +284,7 @@ class Replica:
         for broker, remote in self.remotes.items():
             if remote.log_end_offset < new and (
                 broker in maximal
-                or (self.is_caught_up(remote, now) and self.is_eligible(broker, remote, image))
+                or (self.is_caught_up(remote, now) and self._awaits(broker, remote, image))
             ):
                 new = remote.log_end_offset
         if new <= self.high_watermark:
@@ -306,12 +311,16 @@ class Replica:
                 caught_up = max(caught_up, remote.clock.last_fetch_us)
         return now - caught_up <= self.config.lag_time_max_us
 
+    def _awaits(self, broker: NodeId, remote: RemoteReplica, image: MetadataImage) -> bool:
+        """True if the high watermark waits for a follower that has caught up."""
+        return not self.config.waits_for_eligible or self.is_eligible(broker, remote, image)
+
     def is_eligible(self, broker: NodeId, remote: RemoteReplica, image: MetadataImage) -> bool:
         """True if active in the metadata, and fetching with its broker epoch (KIP-841, KIP-903)."""
-        if not self.config.checks_eligibility:
-            return True
-        if not image.is_active(broker):
+        if self.config.checks_eligibility and not image.is_active(broker):
             return False
+        if not self.config.checks_broker_epochs or broker not in image.brokers:
+            return True
         epoch = image.brokers[broker].epoch
         # Images of ZooKeeper mode have live brokers, and no epochs.
         return epoch == -1 or remote.broker_epoch in (-1, epoch)
@@ -360,6 +369,8 @@ class Replica:
         return self.pending
 
     def _epoch_of(self, broker: NodeId, image: MetadataImage) -> BrokerEpoch:
+        if not self.config.checks_broker_epochs:
+            return -1
         if broker == self.broker:
             registration = image.brokers.get(broker)
             return registration.epoch if registration is not None else -1

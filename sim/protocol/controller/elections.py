@@ -83,6 +83,8 @@ class PartitionChange:
     """Brokers that came back without a clean shutdown: they may have lost data."""
     recovering: bool | None = None
     """Requested leader recovery state; ``None`` leaves it."""
+    bumps_on_shrink: bool = False
+    """True if a member that leaves the ISR begins a leader epoch (before KAFKA-15021)."""
     assignment: Assignment | None = None
     """Requested assignment; ``None``: the present one."""
     directory_for: Callable[[NodeId], str] = lambda _broker: UNASSIGNED_DIRECTORY
@@ -115,9 +117,7 @@ class PartitionChange:
             partition,
             old.topic_id,
             in_sync=_if_new(in_sync, old.in_sync),
-            leader=elected.leader
-            if elected.leader != old.leader or self._loses_replica()
-            else None,
+            leader=elected.leader if self._begins_epoch(elected.leader, in_sync) else None,
             recovering=recovering if recovering not in {None, old.recovering} else None,
             eligible=_if_new(eligible, old.eligible),
             last_known_eligible=self._last_known(elected.leader),
@@ -134,6 +134,12 @@ class PartitionChange:
         if ended is None:
             return None
         return replace(self, assignment=ended[0], target=ended[1])
+
+    def _begins_epoch(self, leader: NodeId, in_sync: Nodes) -> bool:
+        """True if the change begins a leader epoch, of another leader or of the same."""
+        old = self.registration
+        shrinks = any(b not in in_sync for b in old.in_sync)
+        return leader != old.leader or self._loses_replica() or (self.bumps_on_shrink and shrinks)
 
     def _loses_replica(self) -> bool:
         """Removing a replica requires a new leader epoch, even of the same leader."""

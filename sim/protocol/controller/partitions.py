@@ -11,7 +11,7 @@ from dataclasses import replace
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.controller.elections import ElectionKind, PartitionChange
-from sim.protocol.controller.types import Decision
+from sim.protocol.controller.types import METADATA_VERSION, METADATA_VERSION_3_5, Decision
 from sim.protocol.messages.cluster import (
     AlterPartitionItem,
     AlterPartitionRequest,
@@ -58,6 +58,7 @@ def leader_and_isr_updates(
             tuple(b for b in registration.in_sync if b not in removed),
             _kind(image, partition.topic),
             (unclean,) if unclean != NO_LEADER else (),
+            bumps_on_shrink=bumps_on_shrink(image),
         )
         record = change.record(partition.partition)
         if record is not None:
@@ -102,6 +103,7 @@ def change_of(
         has_elr(image),
         target,
         kind,
+        bumps_on_shrink=bumps_on_shrink(image),
     )
 
 
@@ -110,7 +112,8 @@ def alter_partition(
 ) -> Decision:
     """Handles AlterPartition: ISR changes of leaders (KIP-497).
 
-    Without ``checks_eligibility`` any replica may become a member, as before KIP-841.
+    Without ``checks_eligibility`` fenced brokers may become members, as before KIP-841. A member
+    that is named without its broker epoch, as before KIP-903, may be any process.
     """
     sender = image.brokers.get(request.broker)
     if sender is None or sender.epoch != request.broker_epoch:
@@ -170,16 +173,17 @@ def validate_item(
         return ErrorCode.INVALID_REQUEST
     if any(member not in registration.replicas for member in members):
         return ErrorCode.INVALID_REQUEST
-    if checks_eligibility and any(not _is_eligible(image, member) for member in item.in_sync):
-        return ErrorCode.INELIGIBLE_REPLICA
+    for member in item.in_sync:
+        if checks_eligibility and not image.is_active(member.broker):
+            return ErrorCode.INELIGIBLE_REPLICA
+        if not _is_process(image, member):
+            return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE
 
 
-def _is_eligible(image: MetadataImage, member: IsrMember) -> bool:
+def _is_process(image: MetadataImage, member: IsrMember) -> bool:
     broker = image.brokers.get(member.broker)
-    if broker is None or broker.fenced or broker.in_controlled_shutdown:
-        return False
-    return member.broker_epoch in {-1, broker.epoch}
+    return member.broker_epoch == -1 or (broker is not None and member.broker_epoch == broker.epoch)
 
 
 def partitions_where(
@@ -202,6 +206,15 @@ def allows_unclean(image: MetadataImage, topic: str) -> bool:
 def has_elr(image: MetadataImage) -> bool:
     """True if eligible leader replicas are on (KIP-966)."""
     return image.features.get("eligible.leader.replicas.version", 0) > 0
+
+
+def bumps_on_shrink(image: MetadataImage) -> bool:
+    """True if a member that leaves an ISR begins a leader epoch: before ``metadata.version`` 3.6.
+
+    Source: ``MetadataVersion.isLeaderEpochBumpRequiredOnIsrShrink`` (KAFKA-15021).
+    """
+    version = image.features.get("metadata.version", METADATA_VERSION)
+    return version <= METADATA_VERSION_3_5
 
 
 def _validate_epochs(

@@ -25,6 +25,9 @@ from sim.units import MS, SECOND, Micros
 METADATA_VERSION = 25
 """4.0-IV3: every 4.x broker can start on it, and it has eligible leader replicas."""
 
+METADATA_VERSION_3_5 = 11
+"""3.5-IV2: the last in which an ISR that shrinks begins a leader epoch (KAFKA-15021)."""
+
 
 @dataclass(frozen=True, slots=True)
 class ControllerConfig:
@@ -46,6 +49,8 @@ class ControllerConfig:
     """True if fenced brokers and those that shut down may neither join an ISR nor lead (KIP-841).
 
     Before it the metadata did not say which brokers shut down."""
+    bumps_on_shrink: bool = False
+    """True if a member that leaves an ISR begins a leader epoch (before KAFKA-15021)."""
     rack_aware: bool = True
     """True if new replicas are spread over racks (KIP-36)."""
     transaction_version: int = 2
@@ -66,7 +71,8 @@ class ControllerConfig:
     @property
     def features(self) -> dict[str, int]:
         """Feature levels of a new cluster."""
-        levels = {"metadata.version": METADATA_VERSION, "group.version": 1}
+        version = METADATA_VERSION_3_5 if self.bumps_on_shrink else METADATA_VERSION
+        levels = {"metadata.version": version, "group.version": 1}
         if self.elr:
             levels["eligible.leader.replicas.version"] = 1
         if self.transaction_version:

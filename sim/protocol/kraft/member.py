@@ -162,6 +162,9 @@ class QuorumMember(Electorate):
         self._fetch()
 
     def _become_prospective(self) -> None:
+        if not self.config.pre_votes:
+            self._become_candidate()
+            return
         self._become(Role.PROSPECTIVE, self.epoch, self.leader, self.voted_for)
         self._send_vote_requests(pre_vote=True)
 

@@ -56,6 +56,10 @@ class QuorumConfig:
     """True if a leader without fetches from a majority resigns (KAFKA-15489)."""
     wakes_on_commit: bool = True
     """True if an advance of the high watermark answers parked fetches (KIP-1166)."""
+    pre_votes: bool = True
+    """True if a voter becomes prospective before it becomes candidate (KIP-996)."""
+    refuses_while_fetching: bool = True
+    """True if a follower that has fetched from its leader refuses pre-votes (KIP-996)."""
 
     @property
     def check_quorum_us(self) -> Micros:

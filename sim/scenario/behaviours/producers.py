@@ -19,7 +19,11 @@ BEHAVIOURS_OF_PRODUCERS: Final[tuple[Behaviour, ...]] = (
                 "through their leaders, and by an epoch of its own for each transaction "
                 "(transaction.version 2)",
             ),
-            Choice("kip98", changes="by the client, and by the epoch of its InitProducerId"),
+            Choice(
+                "kip98",
+                changes="by the client, and by the epoch of its InitProducerId",
+                risk="late batches join the next transaction",
+            ),
         ),
     ),
     Behaviour(
@@ -28,7 +32,11 @@ BEHAVIOURS_OF_PRODUCERS: Final[tuple[Behaviour, ...]] = (
         "whether a leader asks if its partition is in the transaction whose batch it is sent",
         (
             Choice("on", "3.6", "it asks the coordinator before the first batch"),
-            Choice("off", changes="it takes what comes with the producer's epoch"),
+            Choice(
+                "off",
+                changes="it takes what comes with the producer's epoch",
+                risk="transactions hang: read_committed consumers wait",
+            ),
         ),
     ),
     Behaviour(
@@ -37,7 +45,12 @@ BEHAVIOURS_OF_PRODUCERS: Final[tuple[Behaviour, ...]] = (
         "of which partitions transactional producers tell the coordinator (transactions: kip98)",
         (
             Choice("all", changes="of each before they write there"),
-            Choice("first", "", "of the first one only, as a client with a defect might"),
+            Choice(
+                "first",
+                "",
+                "of the first one only, as a client with a defect might",
+                risk="transactions hang, or fail",
+            ),
         ),
     ),
     Behaviour(
@@ -45,8 +58,12 @@ BEHAVIOURS_OF_PRODUCERS: Final[tuple[Behaviour, ...]] = (
         "KAFKA-9307",
         "what a transaction coordinator does with ids that it has when it reads their partition",
         (
-            Choice("replace", "2.5", "what it reads takes their place"),
-            Choice("refuse", changes="they are in the way, and it loads until it is restarted"),
+            Choice("replace", "2.5", "what it reads takes their place", backports=("2.4.1",)),
+            Choice(
+                "refuse",
+                changes="they are in the way, and it loads until it is restarted",
+                risk="transactional ids unavailable until a restart",
+            ),
         ),
     ),
     Behaviour(
@@ -55,11 +72,12 @@ BEHAVIOURS_OF_PRODUCERS: Final[tuple[Behaviour, ...]] = (
         "how many epochs it takes to fence a producer whose coordinator cannot write its log "
         "(each_attempt: transactions: kip98)",
         (
-            Choice("once", "2.7", "one: what a failed attempt took, the next one takes again"),
+            Choice("once", "2.6", "one: what a failed attempt took, the next one takes again"),
             Choice(
                 "each_attempt",
                 changes="one for each attempt, until none of 32,767 is left and nobody can end the "
                 "transaction",
+                risk="a transactional id unavailable for good",
             ),
         ),
     ),
@@ -70,7 +88,11 @@ BEHAVIOURS_OF_PRODUCERS: Final[tuple[Behaviour, ...]] = (
         "(transactions: kip890)",
         (
             Choice("one_epoch", "4.1", "one, when the abort is written"),
-            Choice("two_epochs", changes="one to fence the producer, and one for the abort"),
+            Choice(
+                "two_epochs",
+                changes="one to fence the producer, and one for the abort",
+                risk="none for data; epochs are used up sooner",
+            ),
         ),
     ),
     Behaviour(
@@ -79,7 +101,11 @@ BEHAVIOURS_OF_PRODUCERS: Final[tuple[Behaviour, ...]] = (
         "what fences a task's offsets in a transaction: its member of the group, or nothing",
         (
             Choice("kip447", "2.5", "they name member and generation; its heir waits for them"),
-            Choice("unfenced", changes="the transactional id alone is fenced, not the member"),
+            Choice(
+                "unfenced",
+                changes="the transactional id alone is fenced, not the member",
+                risk="records processed twice within exactly-once",
+            ),
         ),
     ),
     Behaviour(
@@ -92,6 +118,7 @@ BEHAVIOURS_OF_PRODUCERS: Final[tuple[Behaviour, ...]] = (
                 "with_records",
                 changes="as long as it holds a record of it; who goes on after that is an unknown "
                 "producer",
+                risk="producers fail, or write duplicates",
             ),
         ),
     ),
@@ -100,12 +127,18 @@ BEHAVIOURS_OF_PRODUCERS: Final[tuple[Behaviour, ...]] = (
         "KAFKA-9144",
         "what keeps a producer from expiring",
         (
-            Choice("any_batch", "2.5", "its data, and the markers of its transactions"),
+            Choice(
+                "any_batch",
+                "2.5",
+                "its data, and the markers of its transactions",
+                backports=("2.4.1",),
+            ),
             Choice(
                 "data",
                 changes="its data alone; with its state goes the epoch of the coordinator that "
                 "wrote the last marker",
                 waives=("markers-follow-the-decision",),
+                risk="transactions hang: read_committed consumers wait",
             ),
         ),
     ),

@@ -1,7 +1,9 @@
 """Historic behaviours that were races of two threads of one broker.
 
-No version chooses them: they open the window each time, for ``cluster.cpu.preempted``, where Kafka
-had it open for microseconds and met it seldom. So they show what could happen, not how often.
+A version that had the race has it where ``cluster.cpu.preempted`` is given, which says for how long
+a thread is interrupted; without it threads do not meet there, as they seldom did. Named in
+``behaviours``, a race is met each time, where Kafka had its window open for microseconds: a run
+shows what could happen, not how often.
 
 Source: the failure catalogue, E10, F8, B12 and C14.
 """
@@ -16,13 +18,15 @@ RACES: Final[tuple[Behaviour, ...]] = (
         "KAFKA-9807",
         "how often a read of committed data looks at the high watermark",
         (
-            Choice("read_once", changes="once"),
+            Choice("read_once", "2.5", "once"),
             Choice(
                 "read_twice",
-                "",
+                "0.11",
                 "to see that no open transaction lies below it, and again for the end of the read",
-                raced_in="0.11 to 2.5",
+                risk="read_committed consumers read open and aborted transactions",
+                is_race=True,
             ),
+            Choice("read_once", changes="before 0.11 nothing was read so"),
         ),
     ),
     Behaviour(
@@ -34,8 +38,10 @@ RACES: Final[tuple[Behaviour, ...]] = (
             Choice(
                 "twice",
                 "",
-                "each that sees that nothing is missing before another one has begun to write it",
-                raced_in="builds between KAFKA-9777 and 2.6",
+                "each that sees that nothing is missing before another one has begun to write it; "
+                "only builds between KAFKA-9777 and 2.6 had it, and no release",
+                risk="transactions hang: read_committed consumers wait",
+                is_race=True,
             ),
         ),
     ),
@@ -44,30 +50,32 @@ RACES: Final[tuple[Behaviour, ...]] = (
         "KAFKA-14704",
         "what a follower does first whose leader tells it where their logs part",
         (
-            Choice("truncate", changes="it cuts its log, and asks again"),
+            Choice("truncate", "3.5", "it cuts its log, and asks again", backports=("3.4.1",)),
             Choice(
                 "adopt_watermark",
-                "",
+                "2.7",
                 "it adopts the leader's high watermark, and cuts its log after that",
-                raced_in="2.7 to 3.4",
+                risk="consumers at followers read what is then truncated",
+                is_race=True,
                 waives=("reads-advance",),
             ),
+            Choice("truncate", changes="before 2.7 a request of its own asked where to cut"),
         ),
     ),
     Behaviour(
         "group.unload",
         "KAFKA-20634",
-        "when a group coordinator lets go of a partition that is led elsewhere; Kafka 4.1 does it "
-        "late, which is asked for by name here, as all races are",
+        "when a group coordinator lets go of a partition that is led elsewhere",
         (
-            Choice("at_once", changes="in the instant in which the log does"),
             Choice(
                 "late",
-                "",
+                "4.0",
                 "in a thread of its own; until then a high watermark that passes its offsets "
-                "commits them, whoever wrote what lies there",
-                raced_in="4.0 and later, until KAFKA-20634",
+                "commits them, whoever wrote what lies there (group.coordinator: new)",
+                risk="acknowledged offset commits lost: records read again",
+                is_race=True,
             ),
+            Choice("at_once", changes="in the instant in which the log does"),
         ),
     ),
 )

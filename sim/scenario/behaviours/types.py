@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from sim.scenario.behaviours.versions import DEFAULT, VERSIONS, is_since
 
+NONE = "none for data"
+"""Risk of a position that costs nothing but time, if that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -11,14 +14,29 @@ class Choice:
 
     name: str
     since: str = VERSIONS[0]
-    """The first version that does it where nothing else is given; "" for a free choice."""
+    """The first version whose first release does it; "" for one that no version chooses."""
     changes: str = ""
     """Change against the position before it in time."""
+    risk: str = NONE
+    """Possible harm, in Kafka's words: to acknowledged records, to availability, to clients."""
+    backports: tuple[str, ...] = ()
+    """Patch releases of older lines that do it, too."""
     modelled: bool = True
-    raced_in: str = ""
-    """Of a race of two threads, which no version chooses: the versions that had it."""
+    proposed: bool = False
+    """True if a KIP proposes it and no release has it."""
+    is_race: bool = False
+    """True if it needs two threads of one broker to meet, see :mod:`.races`."""
     waives: tuple[str, ...] = ()
     """Invariants that it breaks, which is what it is there to show."""
+
+    @property
+    def released(self) -> str:
+        """Releases that brought it, the line's first and those of patches."""
+        if self.proposed:
+            return "proposed, in no release"
+        if not self.since:
+            return "free choice"
+        return ", ".join((self.since, *self.backports))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +68,49 @@ class Behaviour:
         built = (choice.name for choice in self.positions if choice.modelled)
         return tuple(dict.fromkeys(built))
 
-    def at(self, version: str) -> str:
-        """Position of that version of Kafka."""
-        dated = [c.name for c in self.positions if c.since and is_since(version, c.since)]
-        return dated[0]
+    @property
+    def is_race(self) -> bool:
+        """True if one of its positions is a race."""
+        return any(choice.is_race for choice in self.positions)
+
+    def at(self, version: str, *, preempted: bool = False) -> str:
+        """Position of that version of Kafka.
+
+        Args:
+            version: One of ``VERSIONS``: the first release of that line.
+            preempted: True if threads are interrupted; without it no race is met, and it is the
+                position beside it that the version shows.
+        """
+        return self._had(version, preempted=preempted).name
+
+    def _had(self, version: str, *, preempted: bool) -> Choice:
+        return next(
+            c
+            for c in self.positions
+            if c.since and is_since(version, c.since) and (preempted or not c.is_race)
+        )
 
     @property
     def versions(self) -> str:
-        """The dated positions with the first version of each, the oldest first; then races."""
+        """The dated positions with the first version of each, the oldest first; then the others."""
         dated = [choice for choice in reversed(self.positions) if choice.since]
-        dates = ", ".join(
-            c.name if c.since == VERSIONS[0] else f"{c.name} since {c.since}" for c in dated
-        )
-        raced = [f"; {c.name} in {c.raced_in}, by name only" for c in self.positions if c.raced_in]
-        return dates + "".join(raced)
+        dates = ", ".join(_dated(c) for c in dated)
+        proposed = [f"; {c.name} proposed, in no release" for c in self.positions if c.proposed]
+        return dates + "".join(proposed)
 
     @property
     def changes(self) -> str:
         """Every position with its change."""
         return "; ".join(f"{choice.name}: {choice.changes}" for choice in self.positions)
+
+    @property
+    def risks(self) -> str:
+        """Every position with its risk."""
+        risks = dict.fromkeys((choice.name, choice.risk) for choice in self.positions)
+        return "; ".join(f"{name}: {risk}" for name, risk in risks)
+
+
+def _dated(choice: Choice) -> str:
+    backports = f" (and {', '.join(choice.backports)})" if choice.backports else ""
+    since = "" if choice.since == VERSIONS[0] else f" since {choice.since}"
+    return f"{choice.name}{since}{backports}"

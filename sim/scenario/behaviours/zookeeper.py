@@ -14,7 +14,11 @@ BEHAVIOURS_IN_ZOOKEEPER_MODE: Final[tuple[Behaviour, ...]] = (
         "in ZooKeeper mode, who writes the ISR that a leader wants",
         (
             Choice("alter_partition", "2.7", "the controller, asked by AlterPartition"),
-            Choice("zookeeper", changes="the leader itself, if the version it has cached is right"),
+            Choice(
+                "zookeeper",
+                changes="the leader itself, if the version it has cached is right",
+                risk="ISRs that no longer change until a restart",
+            ),
         ),
     ),
     Behaviour(
@@ -23,7 +27,11 @@ BEHAVIOURS_IN_ZOOKEEPER_MODE: Final[tuple[Behaviour, ...]] = (
         "in ZooKeeper mode, whether the controller's requests name a broker's process",
         (
             Choice("on", "2.2", "what was meant for a former process is refused"),
-            Choice("off", changes="they name a number, whichever process has it"),
+            Choice(
+                "off",
+                changes="they name a number, whichever process has it",
+                risk="replicas offline after a quick restart",
+            ),
         ),
     ),
     Behaviour(
@@ -41,6 +49,7 @@ BEHAVIOURS_IN_ZOOKEEPER_MODE: Final[tuple[Behaviour, ...]] = (
                 "off",
                 changes="a former controller may overwrite its successor's decision, and one whose "
                 "session ended as it took the node counts on from its successor's epoch",
+                risk="two views of who leads: unavailable",
             ),
         ),
     ),
@@ -50,7 +59,11 @@ BEHAVIOURS_IN_ZOOKEEPER_MODE: Final[tuple[Behaviour, ...]] = (
         "in ZooKeeper mode, whether the controller works on many partitions at once",
         (
             Choice("on", "1.1", "reads and writes overlap, and requests tell of many partitions"),
-            Choice("off", changes="one operation after the other, one partition in a request"),
+            Choice(
+                "off",
+                changes="one operation after the other, one partition in a request",
+                risk="unavailable for minutes where there are many partitions",
+            ),
         ),
     ),
     Behaviour(
@@ -58,8 +71,12 @@ BEHAVIOURS_IN_ZOOKEEPER_MODE: Final[tuple[Behaviour, ...]] = (
         "KAFKA-4447",
         "in ZooKeeper mode, whether a controller without its session forgets that it was one",
         (
-            Choice("clean", "0.11", "it forgets everything"),
-            Choice("stale", changes="it goes on to act on what it knew"),
+            Choice("clean", "0.11", "it forgets everything", backports=("0.10.2.0",)),
+            Choice(
+                "stale",
+                changes="it goes on to act on what it knew",
+                risk="two controllers: acknowledged records (acks=1) lost",
+            ),
         ),
     ),
     Behaviour(
@@ -73,6 +90,7 @@ BEHAVIOURS_IN_ZOOKEEPER_MODE: Final[tuple[Behaviour, ...]] = (
                 "",
                 "it remembers the leader epoch, fails to read a topic's settings, and its "
                 "coordinators hear nothing",
+                risk="coordinators unavailable until a restart",
             ),
         ),
     ),
@@ -85,6 +103,7 @@ BEHAVIOURS_IN_ZOOKEEPER_MODE: Final[tuple[Behaviour, ...]] = (
             Choice(
                 "resume",
                 changes="it goes on in the next session, on what was so in the one before",
+                risk="two views of who leads: unavailable until a restart",
             ),
         ),
     ),

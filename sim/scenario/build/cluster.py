@@ -195,6 +195,7 @@ class Builder:
             auto_leader_rebalance=config.flag("auto.leader.rebalance.enable"),
             elr=self.scenario.behaviours["recovery"] == "elr",
             checks_eligibility=self.scenario.behaviours["isr.eligibility"] == "kip841",
+            bumps_on_shrink=self.scenario.behaviours["leader_epoch.isr_shrink"] == "bumped",
             rack_aware=self.scenario.behaviours["placement"] == "rack_aware",
             raft=self.scenario.cluster.replication == "raft",
             mutation_quotas=self._mutation_quotas(),

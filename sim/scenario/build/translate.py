@@ -18,6 +18,7 @@ from sim.nodes.storage.metadata_log import MetadataLogConfig
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
 from sim.protocol.broker.replication.fetcher import FetcherConfig
 from sim.protocol.broker.replication_quotas import ReplicationQuotaConfig
+from sim.protocol.broker.truncation.new_epoch import NewEpoch
 from sim.protocol.broker.truncation.out_of_range import OutOfRange
 from sim.protocol.broker.truncation.registry import TRUNCATIONS
 from sim.protocol.clients.consumer.config import ConsumerConfig, ResetPolicy
@@ -252,11 +253,15 @@ def replica_config(
         gates_high_watermark=behaviours["high_watermark.gate"] == "min_isr",
         joins_at_epoch_start=behaviours["isr_expand"] == "reach_epoch_start",
         checks_eligibility=behaviours["isr.eligibility"] == "kip841",
-        # The controller of ZooKeeper mode has a request of its own for it: StopReplica.
+        checks_broker_epochs=behaviours["isr.broker_epochs"] == "kip903",
+        refuses_former_process=behaviours["fetch.former_process"] == "refuse",
+        waits_for_eligible=behaviours["high_watermark.waits_for"] == "eligible",
+        new_epoch=NewEpoch(behaviours["follower.new_epoch"]),
         truncates_first=behaviours["follower.diverging"] == "truncate",
         unloads_at_once=behaviours["group.unload"] == "at_once",
         reads_bound_once=behaviours["fetch.stable_bound"] == "read_once",
-        applies_metadata_during_shutdown=behaviours["isr.eligibility"] == "kip841" or zookeeper,
+        # The controller of ZooKeeper mode has a request of its own for it: StopReplica.
+        applies_metadata_during_shutdown=behaviours["shutdown.metadata"] == "applied" or zookeeper,
         in_sync_at_same_end=behaviours["isr.caught_up"] == "same_end",
         gives_leader_hints=behaviours["client.leader_hints"] == "on",
         # Null is one thread for each log directory.
@@ -358,6 +363,8 @@ def quorum_config(config: Config, behaviours: Mapping[str, str]) -> QuorumConfig
         append_linger_us=config.micros("controller.quorum.append.linger.ms"),
         checks_quorum=behaviours["kraft.check_quorum"] == "on",
         wakes_on_commit=behaviours["kraft.fetch_wakeup"] == "high_watermark",
+        pre_votes=behaviours["kraft.pre_vote"] == "on",
+        refuses_while_fetching=behaviours["kraft.pre_vote_refusal"] == "hears_leader",
     )
 
 

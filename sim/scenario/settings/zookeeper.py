@@ -56,6 +56,12 @@ BEHAVIOURS_OF_KRAFT: Final = (
     "recovery",
     "kraft.check_quorum",
     "kraft.fetch_wakeup",
+    "kraft.pre_vote",
+    "kraft.pre_vote_refusal",
+    "leader_epoch.isr_shrink",
+    "isr.broker_epochs",
+    "fetch.former_process",
+    "shutdown.metadata",
     "transactions",
 )
 """Behaviours whose subject does not exist in ZooKeeper mode: it has the older position of each."""

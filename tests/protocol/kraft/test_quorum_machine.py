@@ -83,6 +83,25 @@ def test_a_follower_that_fetches_grants_no_pre_vote_and_keeps_its_leader():
     assert (member.role, member.quorum.epoch) == (Role.FOLLOWER, 5)
 
 
+def test_where_only_logs_are_compared_a_follower_that_fetches_grants_a_pre_vote():
+    member = Member(state=QuorumState(5, B, -1), refuses_while_fetching=False)
+    member.answer(B, QuorumFetchResponse(E.NONE, B, 5, 0), QuorumFetchRequest)
+    assert member.ask(vote(C, pre_vote=True)).granted
+    assert not member.ask(vote(C, last=(-1, 0), pre_vote=True)).granted
+
+
+def test_a_voter_cut_off_comes_back_with_a_later_epoch_only_without_pre_votes():
+    for pre_votes, role, epoch in ((True, Role.PROSPECTIVE, 5), (False, Role.CANDIDATE, 6)):
+        member = Member(state=QuorumState(5, B, -1), pre_votes=pre_votes)
+        member.fire()  # it has heard nothing for a fetch timeout
+        assert (member.role, member.quorum.epoch) == (role, epoch)
+        asked = [s.request for s in member.sent if isinstance(s.request, VoteRequest)]
+        assert {request.pre_vote for request in asked} == {pre_votes}
+        if not pre_votes:  # and again, as long as nobody elects it
+            member.fire()
+            assert (member.role, member.quorum.epoch) == (Role.CANDIDATE, 7)
+
+
 def test_a_leader_grants_nothing_in_its_epoch():
     member = leader()
     assert not member.ask(vote(epoch=1, last=(0, 9), pre_vote=True)).granted

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from sim.protocol.broker.replication.fetcher import FetcherConfig
 from sim.protocol.broker.replication_quotas import ReplicationQuotaConfig
 from sim.protocol.broker.truncation.divergence import KIP_320, Truncation
+from sim.protocol.broker.truncation.new_epoch import NewEpoch
 from sim.protocol.broker.truncation.out_of_range import OutOfRange
 from sim.protocol.coordinator.transaction.config import TransactionConfig
 from sim.units import MIB, NEVER, SECOND, Bytes, Micros
@@ -29,9 +30,15 @@ class ReplicaManagerConfig:
     joins_at_epoch_start: bool = True
     checks_eligibility: bool = True
     in_sync_at_same_end: bool = True
+    checks_broker_epochs: bool = True
+    waits_for_eligible: bool = True
     """See :class:`~sim.protocol.broker.replica.ReplicaConfig`."""
+    refuses_former_process: bool = True
+    """True if a fetch of a follower's former process is refused (KAFKA-15221)."""
+    new_epoch: NewEpoch = NewEpoch.EACH
+    """Leader epochs of the same leader at which a follower truncates (KAFKA-7164)."""
     applies_metadata_during_shutdown: bool = True
-    """True if a broker that shuts down applies new metadata (KAFKA-13858, with KIP-841)."""
+    """True if a broker that shuts down applies new metadata (KAFKA-13858)."""
     rack_aware_reads: bool = False
     """``replica.selector.class`` RackAwareReplicaSelector: consumers are sent to the replica in
     their rack (KIP-392)."""

@@ -98,6 +98,15 @@ class Fetcher:
             self._delayed.pop(partition, None)
             self._forgotten[partition] = None
 
+    def in_epoch(self, partition: TopicPartition, epoch: LeaderEpoch) -> None:
+        """The next fetch of the partition carries another leader epoch; an open one is void."""
+        state = self.partitions[partition]
+        if state.leader_epoch != epoch:
+            state.leader_epoch = epoch
+            state.requested = False
+            if partition not in self._delayed:
+                self._changed[partition] = None
+
     def starts_at(self, partition: TopicPartition, log_start: Offset) -> None:
         """The follower's log start has moved: the next fetch carries it."""
         self.partitions[partition].log_start = log_start

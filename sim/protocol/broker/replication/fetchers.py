@@ -5,7 +5,7 @@ Source: ``AbstractFetcherManager``, ``ReplicaFetcherManager``.
 
 from collections.abc import Iterable
 
-from sim.ids import NodeId, Offset, TopicPartition
+from sim.ids import LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.fetcher import Fetcher, FetchState, fetcher_id_of
@@ -52,6 +52,11 @@ class Fetchers:
         """Begins to fetch a partition."""
         fetcher.add(partition, state)
         self._of[partition] = fetcher
+
+    def in_epoch(self, partition: TopicPartition, epoch: LeaderEpoch) -> None:
+        """Fetches on from the same leader, in the leader epoch that the metadata has now."""
+        if (fetcher := self._of.get(partition)) is not None:
+            fetcher.in_epoch(partition, epoch)
 
     def stop(self, partition: TopicPartition) -> None:
         """Stops fetching a partition; a failed one is no longer marked."""

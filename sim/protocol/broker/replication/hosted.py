@@ -48,7 +48,9 @@ class HostedPartitions:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def is_current(self, broker: NodeId, epoch: BrokerEpoch) -> bool:
-        """True if a follower's broker epoch is not older than the image's (KIP-903)."""
+        """True if a follower's broker epoch is not older than the image's (KAFKA-15221)."""
+        if not (self.config.checks_broker_epochs and self.config.refuses_former_process):
+            return True
         registration = self.image.brokers.get(broker)
         return registration is None or epoch == -1 or epoch >= registration.epoch
 

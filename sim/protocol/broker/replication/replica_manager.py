@@ -394,6 +394,8 @@ class ReplicaManager:
             config.joins_at_epoch_start,
             config.checks_eligibility,
             config.in_sync_at_same_end,
+            config.checks_broker_epochs,
+            config.waits_for_eligible,
         )
 
     def _take_up(
@@ -445,8 +447,10 @@ class ReplicaManager:
     ) -> None:
         hosted = self.hosted
         replica = self._replica(partition, state)
-        led = replica.is_leader
+        led, former = replica.is_leader, (replica.leader, replica.leader_epoch)
         new_epoch = replica.become_follower(state)
+        if new_epoch and former[0] == state.leader:
+            new_epoch = not self.config.new_epoch.fetches_on(former[1], state.leader_epoch)
         if led:
             self.losses.lost(partition, state.leader_epoch, now, out)
         if new_epoch or led:
@@ -459,6 +463,8 @@ class ReplicaManager:
             self.fetchers.stop(partition)
         elif not self.fetchers.has(partition):
             self.follower.follow(replica, out)
+        else:
+            self.fetchers.in_epoch(partition, replica.leader_epoch)
 
     def _replica(self, partition: TopicPartition, state: PartitionRegistration) -> Replica:
         replica = self.replicas.get(partition)
