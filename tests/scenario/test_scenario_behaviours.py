@@ -240,12 +240,16 @@ def test_the_rule_for_leader_epochs_of_the_same_leader_reaches_every_broker(posi
     assert broker.replica.new_epoch is position
 
 
-@pytest.mark.parametrize(("position", "level"), [("kept", 25), ("bumped", 11)])
+@pytest.mark.parametrize(
+    ("position", "level", "leaders"),
+    [("kept", 25, False), ("bumped", 11, True), ("by_controller", 11, False)],
+)
 def test_epochs_that_begin_with_a_smaller_isr_are_those_of_an_older_metadata_version(
-    position, level
+    position, level, leaders
 ):
     _, controller = settings_of(f"leader_epoch.isr_shrink: {position}")
     assert controller.controller.features["metadata.version"] == level
+    assert controller.controller.bumps_for_leaders is leaders
 
 
 @pytest.mark.parametrize(

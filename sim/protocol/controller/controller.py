@@ -279,7 +279,10 @@ class Controller:
                 shuts_down = state is BrokerState.CONTROLLED_SHUTDOWN
             case AlterPartitionRequest():
                 decision = alter_partition(
-                    image, request, checks_eligibility=self.config.checks_eligibility
+                    image,
+                    request,
+                    checks_eligibility=self.config.checks_eligibility,
+                    bumps=self.config.bumps_for_leaders,
                 )
             case BrokerRegistrationRequest():
                 decision = register(

@@ -108,12 +108,17 @@ def change_of(
 
 
 def alter_partition(
-    image: MetadataImage, request: AlterPartitionRequest, *, checks_eligibility: bool = True
+    image: MetadataImage,
+    request: AlterPartitionRequest,
+    *,
+    checks_eligibility: bool = True,
+    bumps: bool = True,
 ) -> Decision:
     """Handles AlterPartition: ISR changes of leaders (KIP-497).
 
     Without ``checks_eligibility`` fenced brokers may become members, as before KIP-841. A member
-    that is named without its broker epoch, as before KIP-903, may be any process.
+    that is named without its broker epoch, as before KIP-903, may be any process. Without
+    ``bumps`` a leader stays in its epoch whatever ``metadata.version`` is, as before 3.0.
     """
     sender = image.brokers.get(request.broker)
     if sender is None or sender.epoch != request.broker_epoch:
@@ -125,7 +130,7 @@ def alter_partition(
         if error is not ErrorCode.NONE:
             results.append(AlterPartitionResult(item.partition, error))
             continue
-        record = _isr_change(image, item)
+        record = _isr_change(image, item, bumps=bumps)
         registration = image.partitions[item.partition]
         if record is not None:
             records.append(record)
@@ -235,11 +240,15 @@ def _validate_epochs(
     return ErrorCode.NONE
 
 
-def _isr_change(image: MetadataImage, item: AlterPartitionItem) -> PartitionChangeRecord | None:
+def _isr_change(
+    image: MetadataImage, item: AlterPartitionItem, *, bumps: bool
+) -> PartitionChangeRecord | None:
     target = tuple(member.broker for member in item.in_sync)
     change = change_of(image, item.partition, target, _kind(image, item.partition.topic))
     # A leader sends RECOVERED in its first request: no recovery of data is implemented.
-    return replace(change, recovering=False).record(item.partition.partition)
+    bumps = bumps and change.bumps_on_shrink
+    changed = replace(change, recovering=False, bumps_on_shrink=bumps)
+    return changed.record(item.partition.partition)
 
 
 def _kind(image: MetadataImage, topic: str) -> ElectionKind:

@@ -51,6 +51,8 @@ class ControllerConfig:
     Before it the metadata did not say which brokers shut down."""
     bumps_on_shrink: bool = False
     """True if a member that leaves an ISR begins a leader epoch (before KAFKA-15021)."""
+    bumps_for_leaders: bool = True
+    """With it: true if that is so where the leader removes a member, too (since 3.0)."""
     rack_aware: bool = True
     """True if new replicas are spread over racks (KIP-36)."""
     transaction_version: int = 2

@@ -119,6 +119,11 @@ class QuorumMember(Electorate):
         self._correlation = 0
         self._turn = 0
 
+    @property
+    def _hears_leader(self) -> bool:
+        """True if a follower refuses pre-votes as it has fetched from its leader (KIP-996)."""
+        return self._has_fetched and self.config.refuses_while_fetching
+
     # -- transitions -------------------------------------------------------------------------------
 
     def _become(self, role: Role, epoch: LeaderEpoch, leader: NodeId, voted_for: NodeId) -> None:

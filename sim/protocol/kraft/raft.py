@@ -263,8 +263,7 @@ class Quorum(SnapshotMember):
             request.last_epoch, request.last_offset, log.latest_epoch, log.log_end_offset
         )
         if request.pre_vote:
-            hears = self._has_fetched and self.config.refuses_while_fetching
-            return grants_pre_vote(self.role, is_up_to_date=fresh, has_fetched=hears)
+            return grants_pre_vote(self.role, is_up_to_date=fresh, has_fetched=self._hears_leader)
         if self.voted_for == request.candidate and self.voted_directory not in {
             "",
             request.directory,

@@ -79,7 +79,12 @@ BEHAVIOURS_OF_CONTROL: Final[tuple[Behaviour, ...]] = (
                 "yes, by the same leader: each follower begins to fetch again",
                 risk="none for data; requests of the former epoch fail and are sent again",
             ),
-            Choice("kept", changes="no, as the leaders changed ISRs in ZooKeeper themselves"),
+            Choice(
+                "by_controller",
+                changes="if the controller removes it, as its broker is fenced or shuts down; not "
+                "if the leader does, as it lags",
+                risk="none for data; requests of the former epoch fail and are sent again",
+            ),
         ),
     ),
 )

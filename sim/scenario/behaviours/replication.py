@@ -245,9 +245,11 @@ BEHAVIOURS_OF_REPLICATION: Final[tuple[Behaviour, ...]] = (
             Choice("applied", "3.3", "it ceases to lead, and to follow, as it hears of it"),
             Choice(
                 "ignored",
-                changes="it leads, as it thinks, until its process ends",
+                "2.8",
+                "it leads, as it thinks, until its process ends",
                 risk="unavailable for 5 s, or more, with each broker that stops",
             ),
+            Choice("applied", changes="before KRaft a request of the controller ended it"),
         ),
     ),
     Behaviour(

@@ -74,7 +74,13 @@ FACTS = (
     Fact("C4", FIRST, "2.1", "KAFKA-6082, in 2.1.0", {"zk.controller_epoch_fencing": "off"}),
     Fact("C5", FIRST, "2.2", "KAFKA-7235 (KIP-380), in 2.2.0", {"zk.broker_epoch": "off"}),
     Fact("C6", FIRST, "3.7", "KAFKA-15489, in 3.7.0", {"kraft.check_quorum": "off"}),
-    Fact("C8", FIRST, "3.3", "KAFKA-13858, in 3.3.0", {"shutdown.metadata": "ignored"}),
+    Fact(
+        "C8",
+        "2.8",
+        "3.3",
+        "KAFKA-13858, in 3.3.0; of KRaft, in 2.8.0",
+        {"shutdown.metadata": "ignored"},
+    ),
     Fact("C9", FIRST, "1.1", "KAFKA-5642, in 1.1.0", {"zk.batching": "off"}),
     Fact("C11", FIRST, "3.7", "KIP-951, in 3.7.0", {"client.leader_hints": "off"}),
     Fact("C12", FIRST, "2.2", "KAFKA-7738 (KIP-320), in 2.2.0", {"client.metadata": "last"}),
@@ -167,6 +173,17 @@ RUNS = (
     ("c17-isr-shrunk-then-dir-failure", "4.0", "4.1"),
     ("d06-retention-past-high-watermark", "0.11", "1.1"),
     ("d07-tombstone-removed-before-slow-reader", "2.8", "3.3"),
+    ("e01-consumer-skips-over-unclean-truncation", "1.1", "2.3"),
+    ("e02-committed-offset-without-epoch", "1.1", "2.3"),
+    ("e04-offsets-expire-while-consumer-alive", "1.1", "2.3"),
+    ("e07-group-stuck-completing-rebalance", "2.3", "3.3"),
+    ("e08-zombie-consumer-commits-after-revocation", "2.3", "2.8"),
+    ("e09-mirror-failover-offset-translation", "3.3", "3.6"),
+    ("e10-read-past-lso-race", "2.3", "2.8"),
+    ("f03-unknown-producer-id-after-retention", "2.3", "2.8"),
+    ("f04-hanging-transaction-late-produce", "3.3", "3.6"),
+    ("f05-hanging-transaction-client-forgets-add-partition", "3.3", "3.6"),
+    ("f06-producer-state-expires-too-early", "2.4", "2.8"),
 )
 """A file of the catalogue, a release in which it happens, and one in which it does not."""
 
