@@ -34,9 +34,8 @@ class Choice:
         """Releases that brought it, the line's first and those of patches."""
         if self.proposed:
             return "proposed, in no release"
-        if not self.since:
-            return "free choice"
-        return ", ".join((self.since, *self.backports))
+        first = (self.since,) if self.since else ()
+        return ", ".join((*first, *self.backports)) or "free choice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +67,6 @@ class Behaviour:
         built = (choice.name for choice in self.positions if choice.modelled)
         return tuple(dict.fromkeys(built))
 
-    @property
-    def is_race(self) -> bool:
-        """True if one of its positions is a race."""
-        return any(choice.is_race for choice in self.positions)
-
     def at(self, version: str, *, preempted: bool = False) -> str:
         """Position of that version of Kafka.
 
@@ -81,11 +75,8 @@ class Behaviour:
             preempted: True if threads are interrupted; without it no race is met, and it is the
                 position beside it that the version shows.
         """
-        return self._had(version, preempted=preempted).name
-
-    def _had(self, version: str, *, preempted: bool) -> Choice:
         return next(
-            c
+            c.name
             for c in self.positions
             if c.since and is_since(version, c.since) and (preempted or not c.is_race)
         )
@@ -94,9 +85,10 @@ class Behaviour:
     def versions(self) -> str:
         """The dated positions with the first version of each, the oldest first; then the others."""
         dated = [choice for choice in reversed(self.positions) if choice.since]
-        dates = ", ".join(_dated(c) for c in dated)
-        proposed = [f"; {c.name} proposed, in no release" for c in self.positions if c.proposed]
-        return dates + "".join(proposed)
+        others = [c for c in self.positions if not c.since and (c.proposed or c.backports)]
+        return "; ".join(
+            (", ".join(_dated(c) for c in dated), *(f"{c.name}: {c.released}" for c in others))
+        )
 
     @property
     def changes(self) -> str:
@@ -113,4 +105,5 @@ class Behaviour:
 def _dated(choice: Choice) -> str:
     backports = f" (and {', '.join(choice.backports)})" if choice.backports else ""
     since = "" if choice.since == VERSIONS[0] else f" since {choice.since}"
-    return f"{choice.name}{since}{backports}"
+    race = " (a race)" if choice.is_race else ""
+    return f"{choice.name}{since}{backports}{race}"

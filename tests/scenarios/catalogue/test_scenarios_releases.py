@@ -208,5 +208,5 @@ def test_a_release_does_what_its_sources_say(entry, had, fixed, tmp_path):
     facts = [fact for fact in FACTS if fact.entry == f"{entry[0].upper()}{int(entry[1:3])}"]
     assert any(fact.happens(had) for fact in facts)
     assert not any(fact.happens(fixed) for fact in facts)
-    assert of_release(f"{entry}-historic", had, tmp_path).verdict.held
-    assert of_release(f"{entry}-fixed", fixed, tmp_path).verdict.held
+    assert of_release(f"{entry}-historic", had, tmp_path).held
+    assert of_release(f"{entry}-fixed", fixed, tmp_path).held
