@@ -250,7 +250,7 @@ class Tools:
         given = await self._given(scenario, name)
         commands = [command(["validate", str(given.file), *_sets(sets)])]
         try:
-            found = await _load(given.file, sets)
+            found = await self._load(given.file, sets)
         except ScenarioError as error:
             problems = str(error).splitlines()
             return Validation(understood=None, ok=False, problems=problems, commands=commands)
@@ -293,7 +293,7 @@ class Tools:
             SimulationError: If it cannot be read or run.
         """
         file = await self._given(given, name)
-        return file, await _load(file.file, sets, seed)
+        return file, await self._load(file.file, sets, seed)
 
     async def _given(self, scenario: str, name: str) -> GivenScenario:
         """The scenario's file, written if it was given as text.
@@ -314,10 +314,24 @@ class Tools:
         """
         for each in compared:
             try:
-                found = await _load(file, [*sets, *each.overrides])
+                found = await self._load(file, [*sets, *each.overrides])
             except ScenarioError:
                 continue  # the sweep says which cannot be
             self._limits.check_scenario(found)
+
+    async def _load(self, file: Path, sets: list[str], seed: int | None = None) -> Summary:
+        """What a scenario says.
+
+        Raises:
+            SimulationError: If it cannot be run, or would run a Python file outside of the root.
+        """
+
+        def read_it() -> Summary:
+            scenario = load(file, sets)
+            self._workspace.check_modules(file, [name for name, _ in scenario.modules])
+            return summary(scenario, seed)
+
+        return await run_sync(read_it)
 
     def _check_budget(self, budget: str) -> None:
         """Check that a budget is a time within the limit.
@@ -346,10 +360,6 @@ class Tools:
         plain = await self._commands.answer(words, steps, places=0)
         commands.append(command([*words, "--force"]))
         return str(out), plain["not_simulated"]
-
-
-async def _load(file: Path, sets: list[str], seed: int | None = None) -> Summary:
-    return await run_sync(lambda: summary(load(file, sets), seed))
 
 
 def _understood(given: GivenScenario, sets: list[str], found: Summary) -> UnderstoodScenario:

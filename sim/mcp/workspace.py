@@ -76,6 +76,18 @@ class Workspace:
         """
         return self._inside(given, self._readable)
 
+    def check_modules(self, scenario: Path, modules: Sequence[str]) -> None:
+        """Check that the Python files that a scenario names, all beside it, are below the root.
+
+        Raises:
+            SimulationError: If one is not: code is run from nowhere else.
+        """
+        if modules and not scenario.resolve().is_relative_to(self.root):
+            raise SimulationError(
+                f"{scenario}: names {', '.join(modules)}; Python is run from {self.root} alone: "
+                "put both files there"
+            )
+
     def run_directory(self, given: str) -> Path:
         """An earlier run, by its directory or its name below the root.
 

@@ -5,6 +5,7 @@ Source of the modelling defaults: section 5.3 of the semantics (network, disk an
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final, TypeVar
 
 from sim.ids import FIRST_CONTROLLER_ID, FIRST_ZOOKEEPER_ID, OFFSETS_TOPIC, NodeId
@@ -48,6 +49,7 @@ from sim.scenario.rules.assignments import assignment
 from sim.scenario.rules.rebalance import with_rebalance
 from sim.scenario.scenario import Scenario
 from sim.scenario.schema.file import ScenarioModel
+from sim.scenario.settings import partitioners
 from sim.scenario.settings import registry as settings
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.names import check_name
@@ -64,7 +66,7 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 
-def assemble(model: ScenarioModel, name: str) -> Scenario:
+def assemble(model: ScenarioModel, name: str, directory: Path | None = None) -> Scenario:
     """The scenario of a checked file.
 
     Raises:
@@ -80,7 +82,7 @@ def assemble(model: ScenarioModel, name: str) -> Scenario:
         for key, topic in model.topics.items()
     )
     rebalance = model.behaviours.get("rebalance", "")
-    clients = _Clients(cluster, topics, run.for_us, rebalance)
+    clients = _Clients(cluster, topics, run.for_us, rebalance, directory)
     producers = _made("producers", clients.producer, model.producers)
     consumers = _made("consumers", clients.consumer, model.consumers)
     processors = _made("processors", clients.processor, model.processors)
@@ -102,7 +104,7 @@ def assemble(model: ScenarioModel, name: str) -> Scenario:
         consumers=consumers,
         processors=processors,
         connectors=connected,
-        clusters=mirrors.others_of(model, mirrored, assemble),
+        clusters=mirrors.others_of(model, mirrored, partial(assemble, directory=directory)),
         mirrors=mirrored,
         faults=_below(("faults",), lambda: calendar.build(model.faults, targets, cluster, run)),
         run=run,
@@ -327,9 +329,15 @@ class _Clients:
     """Producers and consumers, with what has been taken by earlier ones."""
 
     def __init__(
-        self, cluster: ClusterSpec, topics: Sequence[TopicSpec], end_us: Micros, rebalance: str
+        self,
+        cluster: ClusterSpec,
+        topics: Sequence[TopicSpec],
+        end_us: Micros,
+        rebalance: str,
+        directory: Path | None,
     ) -> None:
         self._rebalance = rebalance
+        self._directory = directory
         self._cluster = cluster
         self._topics = {topic.name: topic for topic in topics}
         self._end_us = end_us
@@ -352,9 +360,10 @@ class _Clients:
         config = _below(
             ("config",),
             lambda: cross_rules.producer_config(
-                settings.resolve("producer", model.config), model.config
+                settings.resolve("producer", model.config), model.config, partitions=True
             ),
         )
+        source = _below(("config",), lambda: self._partitioner(config))
         size = model.record_size + headers.count * (headers.size + HEADER_OVERHEAD_BYTES)
         key = "record.headers" if headers.count else "record.size"
         _below((key,), lambda: cross_rules.check_record(size, config, topic))
@@ -365,7 +374,13 @@ class _Clients:
         self._check_rack(model.rack)
         heaps.check_per_request(model)
         producer = filled(
-            ProducerSpec, model, key_count=keys, key_skew=skew, stop_us=stop, config=config
+            ProducerSpec,
+            model,
+            key_count=keys,
+            key_skew=skew,
+            stop_us=stop,
+            config=config,
+            partitioner_source=source,
         )
         self._take("name", (producer.name, *producer.client_names))
         return producer
@@ -426,6 +441,17 @@ class _Clients:
             known = one_of(self._topics)
             raise Problem((key,), f"no topic {name!r}", known, nearest(name, self._topics))
         return topic
+
+    def _partitioner(self, config: Config) -> str:
+        given = config.text(partitioners.NAME)
+        if given and config.text("transactional.id"):
+            raise Problem(
+                (partitioners.NAME,),
+                f"{given} with transactional.id, which is not modelled",
+                "the built-in partitioner for transactions",
+                "leave it out",
+            )
+        return partitioners.source_of(given, self._cluster.kafka, self._directory)
 
     def _check_rack(self, rack: str | None) -> None:
         racks = self._cluster.racks

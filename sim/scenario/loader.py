@@ -53,11 +53,23 @@ def load(path: Path | str, overrides: Sequence[str] = ()) -> Scenario:
         line = raw.count(b"\n", 0, error.start) + 1
         problem = Problem((), "not YAML: not UTF-8 text", "one YAML document in UTF-8")
         raise scenario_error(f"{name}:{line}", problem) from None
-    return load_text(text, name, overrides)
+    return load_text(text, name, overrides, directory=file.parent)
 
 
-def load_text(text: str, name: str = "scenario.yaml", overrides: Sequence[str] = ()) -> Scenario:
-    """The scenario in a text; ``name`` is that of its file in messages.
+def load_text(
+    text: str,
+    name: str = "scenario.yaml",
+    overrides: Sequence[str] = (),
+    *,
+    directory: Path | None = None,
+) -> Scenario:
+    """The scenario in a text.
+
+    Args:
+        text: YAML.
+        name: That of its file, for messages.
+        overrides: As in :func:`load`.
+        directory: Where files that it names are; ``None``: it may name none.
 
     Raises:
         ScenarioError: If it cannot be run; a line for each mistake.
@@ -68,7 +80,7 @@ def load_text(text: str, name: str = "scenario.yaml", overrides: Sequence[str] =
     except ReadError as error:
         raise scenario_error(error.origin, error.problem) from None
     try:
-        return assemble(_validated(document), Path(name).stem)
+        return assemble(_validated(document), Path(name).stem, directory)
     except Problem as problem:
         raise _error(document, problem) from None
 

@@ -25,6 +25,7 @@ from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.machines import CpuModel, QuantilesModel
 from sim.scenario.model.run import Expectation, RunModel
 from sim.scenario.model.topics import TopicSpec
+from sim.scenario.settings import partitioners
 from sim.scenario.settings import raft as settings_raft
 from sim.scenario.settings import zookeeper as settings_zookeeper
 from sim.scenario.text.plain import Plain
@@ -94,7 +95,20 @@ class Scenario:
         """SHA-256 of :meth:`as_yaml`, the seed left out."""
         plain = document(self)
         del cast("dict[str, Plain]", plain["run"])["seed"]
-        return hashlib.sha256(_dump(plain).encode()).hexdigest()
+        whole = [_dump(plain), *(text for pair in self.modules for text in pair)]
+        return hashlib.sha256("".join(whole).encode()).hexdigest()
+
+    @property
+    def modules(self) -> tuple[tuple[str, str], ...]:
+        """Python files that the scenario names: name and text of each, once."""
+        files: dict[str, str] = {}
+        for producer in self.producers:
+            own = partitioners.own_class(producer.config.text(partitioners.NAME))
+            if own is not None:
+                files[own.file] = producer.partitioner_source
+        for other in self.clusters:
+            files |= dict(other.scenario.modules)
+        return tuple(files.items())
 
     def topic(self, name: str) -> TopicSpec:
         """The topic of that name.

@@ -8,6 +8,7 @@ draws, and the rest of the scenario is left as it is.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
@@ -237,7 +238,9 @@ def _free_name(name: str, scenario: Scenario) -> str:
     return name
 
 
-def run_length(base: dict[str, Any], scenario: Scenario, lasts_us: Micros) -> Micros:
+def run_length(
+    base: dict[str, Any], scenario: Scenario, lasts_us: Micros, directory: Path | None = None
+) -> Micros:
     """Duration of the runs: as long as a fault and its end need, if clients allow it.
 
     A scenario whose clients start or stop later keeps its own length, if that is longer.
@@ -247,7 +250,8 @@ def run_length(base: dict[str, Any], scenario: Scenario, lasts_us: Micros) -> Mi
     """
     needed = STRIKES[1] + lasts_us + AFTER_US
     try:
-        load_text(text_of(base, None, needed, scenario.name), scenario.name)
+        text = text_of(base, None, needed, scenario.name)
+        load_text(text, scenario.name, directory=directory)
     except ScenarioError:
         return max(needed, scenario.run.for_us)
     return needed

@@ -67,12 +67,14 @@ def prepare(
     base = _data(path, overrides)
     lasts = lasting(scenario)
     base = reaching_all(base, scenario, lasts)
-    run_us = run_length(base, scenario, lasts)
+    run_us = run_length(base, scenario, lasts, path.parent)
     where = directory or Path("runs") / f"{scenario.name}-verdict"
     if where.exists() and (not where.is_dir() or (any(where.iterdir()) and not _is_ours(where))):
         raise SimulationError(f"{where}: holds something else; choose another --out")
     where.mkdir(parents=True, exist_ok=True)
     (where / CARD).write_text("{}\n", encoding="utf-8")
+    for name, text in scenario.modules:
+        (where / name).write_text(text, encoding="utf-8")
     faults: list[tuple[SingleFault | None, str]] = []
     for fault in (None, *single_faults(scenario, lasts)):
         file = where / f"{'nothing' if fault is None else fault.name}.yaml"

@@ -40,8 +40,7 @@ class MirrorFeed(ArrivalFeed):
 
     def __init__(self, source: ArrivalSource, outputs: MirrorOutputs) -> None:
         self._outputs = outputs
-        super().__init__(source)
-        self._keyed = True
+        super().__init__(source, by_key=True)
 
     def partitions_of(self, keys: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         """Partitions of numbered copies; the target topic has at least those of the source's."""

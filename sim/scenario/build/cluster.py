@@ -48,6 +48,7 @@ from sim.protocol.zk_mode.trace_rows import ZkTraceRows
 from sim.rng import Streams
 from sim.scenario.build import translate
 from sim.scenario.build import zookeeper as zookeeper_runs
+from sim.scenario.build.partitioners import partitioner_of
 from sim.scenario.build.surges import surges_of
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ServerSpec
@@ -352,7 +353,10 @@ class Builder:
     def _producer(self, spec: ProducerSpec, number: int, index: int) -> ProducerNode:
         name = spec.client_names[number]
         host = self.client_host(name, spec.rack)
-        config = translate.producer_config(spec.config, self.scenario.behaviours)
+        config = replace(
+            translate.producer_config(spec.config, self.scenario.behaviours),
+            partitioner_class=partitioner_of(spec, self.scenario.cluster.kafka),
+        )
         work = _workload(spec, surges_of(self.scenario.faults, name, spec.stop_us))
         ids = spec.transactional_ids
         client = ProducerClient(

@@ -80,6 +80,7 @@ def producer_config(config: Config, behaviours: Mapping[str, str]) -> ProducerCo
         partitioner_adaptive_partitioning_enable=config.flag(
             "partitioner.adaptive.partitioning.enable"
         ),
+        partitioner_ignore_keys=config.flag("partitioner.ignore.keys"),
         compression_type=config.text("compression.type"),
         compression_level=_level(config),
         transactional_id=config.text("transactional.id"),

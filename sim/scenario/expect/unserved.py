@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from sim.error_codes import ErrorCode
+from sim.protocol.clients.producer.events import PARTITION_OUT_OF_RANGE, PARTITIONER_FAILED
 from sim.scenario.expect.bounds import found_in, needs_slice, report_for
 from sim.scenario.model.run import Expectation
 
@@ -76,7 +77,12 @@ def _listed(errors: Mapping[str, int]) -> str:
 
 
 def _is_permanent(error: str) -> bool:
-    """True if Kafka has the error and its clients do not retry it; ``NONE`` is none."""
+    """True if Kafka has the error and its clients do not retry it; ``NONE`` is none.
+
+    A partitioner's failure is one, too: ``send()`` throws it.
+    """
+    if error.startswith((PARTITIONER_FAILED, PARTITION_OUT_OF_RANGE)):
+        return True
     known = ErrorCode.__members__.get(error)
     return known is not None and known is not ErrorCode.NONE and not known.retriable
 

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 from pydantic import AfterValidator, Field, PlainSerializer
 
 from sim.scenario.model.types import (
+    NOT_WRITTEN,
     ConfigSchema,
     Count,
     Duration,
@@ -122,6 +123,8 @@ class ProducerSpec(ProducerModel, frozen=True):
     stop_us: Duration
     """No record is meant to be sent at or after it."""
     config: Settings
+    partitioner_source: str = NOT_WRITTEN
+    """Text of the file that ``partitioner.class`` names; empty for a class of Kafka's."""
 
     def meaningless(self) -> Fields:
         """Details of keys that there are not."""

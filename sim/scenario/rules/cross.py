@@ -185,15 +185,29 @@ def check_compaction(topic: TopicSpec) -> None:
         raise _above(low, topic.config, high).below("config")
 
 
-def producer_config(config: Config, given: Mapping[str, object]) -> Config:
+def producer_config(
+    config: Config, given: Mapping[str, object], *, partitions: bool = False
+) -> Config:
     """Producer settings as the Java client would run with them.
 
     Idempotence that was not given is silently off where it cannot be; a delivery timeout that
     was not given is raised to linger and request timeout together.
 
+    Args:
+        config: The settings.
+        given: Those of the scenario's file.
+        partitions: True if a ``partitioner.class`` is asked about its records.
+
     Raises:
         Problem: Where Kafka throws ConfigException, with the setting's name as its path.
     """
+    if not partitions and config.text("partitioner.class"):
+        raise Problem(
+            ("partitioner.class",),
+            f"{config.text('partitioner.class')} where the application gives each record its place",
+            "Kafka's default, null",
+            "leave it out; producers may have one",
+        )
     check_gzip_level(config)
     values = dict(config)
     acks = "all" if config.text("acks") == "-1" else config.text("acks")

@@ -131,7 +131,8 @@ class Work(Region):
         self._phase = "boot"
         self._until: Micros = 0
         if keeps:
-            directory.write_text("scenario.yaml", scenario.as_yaml())
+            for file, text in (("scenario.yaml", scenario.as_yaml()), *scenario.modules):
+                directory.write_text(file, text)
         self.kernel = kernel or Kernel(BOOT_AT)
         self.streams = Streams(seed)
         self.trace = Trace(directory.trace if keeps else None, level=level)

@@ -90,13 +90,12 @@ PRODUCER_SETTINGS: Final[tuple[Overlay, ...]] = (
     *modelled(
         "compression.type",
     ),
-    *absent(
-        "there are no custom partitioners; unkeyed records use the sticky one",
+    *modelled(
         "partitioner.class",
+        "partitioner.ignore.keys",
     ),
     *absent(
-        "keyed records go by their key, and brokers are never taken for unavailable",
-        "partitioner.ignore.keys",
+        "brokers are never taken for unavailable",
         "partitioner.availability.timeout.ms",
     ),
     *absent(

@@ -34,6 +34,8 @@ _REPLICAS: Final = "org.apache.kafka.common.replica."
 
 _MIRRORS: Final = "org.apache.kafka.connect.mirror."
 
+_PRODUCERS: Final = "org.apache.kafka.clients.producer."
+
 SHORT_NAMES: Final[Mapping[str, str]] = {
     f"{_CLIENTS}RangeAssignor": "range",
     f"{_CLIENTS}RoundRobinAssignor": "roundrobin",
@@ -43,6 +45,14 @@ SHORT_NAMES: Final[Mapping[str, str]] = {
     **{
         f"{_MIRRORS}{kind}ReplicationPolicy": f"{kind}ReplicationPolicy"
         for kind in ("Default", "Identity")
+    },
+    **{
+        f"{_PRODUCERS}{name}": name.removeprefix("internals.")
+        for name in (
+            "RoundRobinPartitioner",
+            "UniformStickyPartitioner",
+            "internals.DefaultPartitioner",
+        )
     },
 }
 """Class names of configurations, and what we call them."""

@@ -48,8 +48,9 @@ class Accumulator:
         next_records: Sequence[int] = (),
     ) -> None:
         self._config = config
-        self._feed = ArrivalFeed(source)
-        self._keyed = source.keyed
+        asks = config.partitioner_ignore_keys or config.partitioner_class is not None
+        self._keyed = source.keyed and not asks
+        self._feed = ArrivalFeed(source, by_key=self._keyed)
         self.sizing = Sizing(source)
         """Sizes of this workload's records."""
         self.estimator = RatioEstimator() if config.compression_type != "none" else None

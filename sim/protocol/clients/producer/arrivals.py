@@ -19,11 +19,15 @@ class ArrivalFeed:
     """The present block of a source, and the next when that is used up.
 
     Instants are of the scenario's clock.
+
+    Args:
+        source: The application.
+        by_key: True if a record's partition follows from its key alone.
     """
 
-    def __init__(self, source: ArrivalSource) -> None:
+    def __init__(self, source: ArrivalSource, *, by_key: bool) -> None:
         self._source = source
-        self._keyed = source.keyed
+        self._keyed = by_key
         self._partition_count = 0
         self._pending: ArrivalBlock | None = None
         self.offset_us: Micros = 0

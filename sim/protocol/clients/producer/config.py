@@ -1,6 +1,6 @@
 """The settings of a producer, in microseconds and bytes, with Kafka's names and defaults (4.1).
 
-Left out: custom partitioners, interceptors.
+Left out: interceptors.
 
 Source: ``clients/producer/ProducerConfig.java``.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sim.errors import SimulationError
 from sim.ids import NodeId
 from sim.protocol.clients.producer.events import Connections
+from sim.protocol.clients.producer.partitioner import MakePartitioner
 from sim.units import KIB, MIB, MINUTE, MS, SECOND, Bytes, Micros
 
 ACKS_ALL = -1
@@ -47,6 +48,9 @@ class ProducerConfig:
     """True if metadata have leader epochs, and older ones are ignored (since 2.2, KAFKA-7738)."""
     metadata_max_age_us: Micros = 5 * MINUTE
     partitioner_adaptive_partitioning_enable: bool = True
+    partitioner_ignore_keys: bool = False
+    partitioner_class: MakePartitioner | None = None
+    """``None``: by the key's hash, or sticky (KIP-794)."""
     compression_type: str = "none"
     compression_level: int = 0
     """Level of the type in use, in the codec's own scale; ignored for none and snappy."""

@@ -22,6 +22,13 @@ REFUSED_PARTITION = -1
 BUFFER_EXHAUSTED = "BUFFER_EXHAUSTED"
 """Kafka's ``BufferExhaustedException``, which has no code on the wire."""
 
+PARTITIONER_FAILED = "PARTITIONER_FAILED"
+"""A user's ``partitioner.class`` raised an exception, whose class follows in brackets."""
+
+PARTITION_OUT_OF_RANGE = "PARTITION_OUT_OF_RANGE"
+"""It answered with no partition of the topic: Kafka's ``IllegalArgumentException``. A number that
+is too high is refused, too; in Kafka its batch would expire."""
+
 NEVER_SENT = "NEVER_SENT"
 """Outcome of a batch in the buffer of a producer that ended: it was never sent. Kafka has no error
 for it: a process that died reports none, and a forced close completes such batches with a

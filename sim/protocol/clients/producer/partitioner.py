@@ -1,13 +1,14 @@
-"""Partition of a record: by the hash of its key, or the sticky partition.
+"""Partition of a record: by the hash of its key, the sticky partition, or a ``partitioner.class``.
 
-Left out: custom partitioners, ``partitioner.ignore.keys``, ``partitioner.availability.timeout.ms``.
+Left out: ``partitioner.availability.timeout.ms``.
 
-Source: ``org.apache.kafka.common.utils.Utils.murmur2``; KIP-480, KIP-794;
-``clients/producer/internals/BuiltInPartitioner.java``.
+Source: ``org.apache.kafka.common.utils.Utils.murmur2``; KIP-369, KIP-480, KIP-794;
+``clients/producer/internals/BuiltInPartitioner.java``, ``clients/producer/Partitioner.java``.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,3 +167,190 @@ class StickyPartitioner:
             self.partition = available[int(self._unit() * len(available))]
         else:
             self.partition = int(self._unit() * partition_count)
+
+
+class RecordPartitioner:
+    """A ``partitioner.class``: asked for each record, in the order of the application's sends.
+
+    Source: ``clients/producer/Partitioner.java``, ``KafkaProducer.doSend``.
+    """
+
+    __slots__ = ("asks_again",)
+
+    def __init__(self, *, asks_again: bool) -> None:
+        self.asks_again = asks_again
+        """True if a record that opens a batch is given a second partition (2.4 to 3.9)."""
+
+    def partition(
+        self,
+        key: bytes | None,
+        value_bytes: Bytes,
+        partition_count: int,
+        available: Sequence[int],
+    ) -> int:
+        """Chooses a partition.
+
+        Args:
+            key: The record's; ``None`` without one.
+            value_bytes: Size of its value; 0 for a tombstone.
+            partition_count: All partitions of the topic.
+            available: Those with a known leader, ascending.
+        """
+        raise NotImplementedError
+
+    def on_new_batch(self, previous: int, partition_count: int, available: Sequence[int]) -> None:
+        """Learns that a record did not fit into an open batch of the partition it was given."""
+
+
+class RoundRobinPartitioner(RecordPartitioner):
+    """One available partition after the other, whatever the key.
+
+    The second question about a record skips a partition: with an even number of them, and batches
+    that never fill, half get nothing (KAFKA-9965).
+
+    Args:
+        first: Where it begins; 0, but drawn in the default partitioner before 2.4.
+        asks_again: As in every partitioner.
+
+    Source: ``clients/producer/RoundRobinPartitioner.java``.
+    """
+
+    __slots__ = ("_next",)
+
+    def __init__(self, first: int = 0, *, asks_again: bool) -> None:
+        super().__init__(asks_again=asks_again)
+        self._next = first
+
+    def partition(
+        self,
+        key: bytes | None,  # noqa: ARG002 - for others
+        value_bytes: Bytes,  # noqa: ARG002 - for others
+        partition_count: int,
+        available: Sequence[int],
+    ) -> int:
+        """Takes the next partition that has a leader; of all, if none has."""
+        number, self._next = self._next, (self._next + 1) & 0x7FFFFFFF
+        return available[number % len(available)] if available else number % partition_count
+
+
+class UniformStickyPartitioner(RecordPartitioner):
+    """One partition until a record opens a batch there, then another, whatever the key.
+
+    Source: KIP-480; ``UniformStickyPartitioner.java``, ``internals/StickyPartitionCache.java``.
+    """
+
+    __slots__ = ("_sticky", "_unit")
+
+    def __init__(self, unit: Callable[[], float], *, asks_again: bool) -> None:
+        super().__init__(asks_again=asks_again)
+        self._unit = unit
+        self._sticky = -1
+
+    def partition(
+        self,
+        key: bytes | None,  # noqa: ARG002 - for subclasses
+        value_bytes: Bytes,  # noqa: ARG002 - for others
+        partition_count: int,
+        available: Sequence[int],
+    ) -> int:
+        """Returns the partition that it stays with."""
+        if self._sticky < 0:
+            self.on_new_batch(-1, partition_count, available)
+        return self._sticky
+
+    def on_new_batch(self, previous: int, partition_count: int, available: Sequence[int]) -> None:
+        """Draws another partition, unless the batch is another partition's."""
+        if self._sticky not in (-1, previous):
+            return
+        if not available:
+            self._sticky = int(self._unit() * partition_count)
+            return
+        others = [each for each in available if each != self._sticky] or available
+        self._sticky = others[int(self._unit() * len(others))]
+
+
+class DefaultPartitioner(UniformStickyPartitioner):
+    """By the hash of the key; records without one are sticky (2.4 to 3.9).
+
+    Source: KIP-480; ``internals/DefaultPartitioner.java``.
+    """
+
+    __slots__ = ()
+
+    def partition(
+        self,
+        key: bytes | None,
+        value_bytes: Bytes,
+        partition_count: int,
+        available: Sequence[int],
+    ) -> int:
+        """Hashes the key; without one, the sticky partition."""
+        if key is None:
+            return super().partition(key, value_bytes, partition_count, available)
+        return partition_of(key, partition_count)
+
+
+class FormerDefaultPartitioner(RoundRobinPartitioner):
+    """By the hash of the key; records without one in turns, from anywhere (before 2.4).
+
+    Source: ``internals/DefaultPartitioner.java`` of 2.3.
+    """
+
+    __slots__ = ()
+
+    def partition(
+        self,
+        key: bytes | None,
+        value_bytes: Bytes,
+        partition_count: int,
+        available: Sequence[int],
+    ) -> int:
+        """Hashes the key; without one, the next partition."""
+        if key is None:
+            return super().partition(key, value_bytes, partition_count, available)
+        return partition_of(key, partition_count)
+
+
+class Partitioning(Protocol):
+    """A partitioner of a user's own: a pure function of its inputs, and of its earlier answers."""
+
+    def partition(
+        self,
+        topic: str,
+        key: bytes | None,
+        value_size: int,
+        partitions: int,
+        available: tuple[int, ...],
+    ) -> int:
+        """Returns a partition from 0 to ``partitions`` - 1."""
+
+
+class OwnPartitioner(RecordPartitioner):
+    """A ``partitioner.class`` that a user wrote.
+
+    Args:
+        own: The user's.
+        topic: Topic of its records.
+        asks_again: As in every partitioner.
+    """
+
+    __slots__ = ("_own", "_topic")
+
+    def __init__(self, own: Partitioning, topic: str, *, asks_again: bool) -> None:
+        super().__init__(asks_again=asks_again)
+        self._own = own
+        self._topic = topic
+
+    def partition(
+        self,
+        key: bytes | None,
+        value_bytes: Bytes,
+        partition_count: int,
+        available: Sequence[int],
+    ) -> int:
+        """Asks the user's class, whose errors pass through."""
+        return self._own.partition(self._topic, key, value_bytes, partition_count, tuple(available))
+
+
+MakePartitioner = Callable[[Callable[[], float]], RecordPartitioner]
+"""Makes the partitioner of a new client library, with its chance."""

@@ -30,6 +30,7 @@ from sim.protocol.clients.producer.events import (
 from sim.protocol.clients.producer.metadata import Backoff, ProducerMetadata
 from sim.protocol.clients.producer.network import OpenRequest, Peer, ProducerNetwork
 from sim.protocol.clients.producer.outcomes import Outcomes, ProducerEffect, result_of
+from sim.protocol.clients.producer.partitioned import PartitionedAccumulator
 from sim.protocol.clients.producer.queues import PartitionQueue
 from sim.protocol.clients.producer.sequences import ProducerSequences
 from sim.protocol.effects import SetTimer
@@ -69,7 +70,7 @@ class Producer:
         topic, unit = setup.topic, setup.unit
         backoff = Backoff(config.retry_backoff_us, config.retry_backoff_max_us, unit)
         self.metadata = ProducerMetadata(topic, setup.bootstrap, config, backoff)
-        self.accumulator = accumulator or Accumulator(config, source, unit, setup.next_records)
+        self.accumulator = accumulator or _accumulator(setup, source)
         self.sequences = sequences or (ProducerSequences() if config.idempotent else None)
         self._topic = topic
         self._partitions: list[TopicPartition] = []
@@ -469,3 +470,11 @@ class Producer:
         if wake != self._timer_at and wake < NEVER:
             self._timer_at = wake
             self._out.append(SetTimer(_WAKE, wake))
+
+
+def _accumulator(setup: ProducerSetup, source: ArrivalSource) -> Accumulator:
+    config, unit = setup.config, setup.unit
+    if config.partitioner_class is None:
+        return Accumulator(config, source, unit, setup.next_records)
+    chosen = config.partitioner_class(unit)
+    return PartitionedAccumulator(config, source, unit, setup.next_records, chosen)
