@@ -212,8 +212,9 @@ class Judge:
         return [each for key in sorted(self._files) for each in self._files[key].service.outages()]
 
     def histories(self, topic: str) -> list[PartitionHistory]:
-        """Files of a topic's partitions, in their order."""
-        return [self._files[key].history for key in sorted(self._files) if key[0] == topic]
+        """Files of a topic's partitions, in their order; of all topics, if it is empty."""
+        keys = [key for key in sorted(self._files) if topic in ("", key[0])]
+        return [self._files[key].history for key in keys]
 
     def _throttle(self, row: ThrottlesRow) -> None:
         client, took_us = row[Throttles.CLIENT_ID], row[Throttles.THROTTLE_US]

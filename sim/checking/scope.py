@@ -16,6 +16,9 @@ class Scope:
     partition: int = -1
     """Together with ``topic``."""
     group: str = ""
+    producer: str = ""
+    clients: tuple[str, ...] = ()
+    """Printed names of that producer's processes."""
     from_us: Micros = LONG_AGO
     to_us: Micros = NEVER
     """Exclusive."""
@@ -34,6 +37,8 @@ class Scope:
             words.append(f"{self.topic}-{self.partition}" if one else f"topic {self.topic}")
         if self.group:
             words.append(f"group {self.group}")
+        if self.producer:
+            words.append(f"producer {self.producer}")
         if self.brokers:
             words.append(" and ".join(server_name(broker) for broker in self.brokers))
         if self.has_window:

@@ -29,13 +29,17 @@ VERDICT = {
     "throttling": {"max_us": 1_000_000},
     "balance": {"replicas_spread": 0, "leaders_spread": 0},
     "heaps": {"exhausted": 0, "used_max_percent": 0},
+    "changes": {"quorum_epochs": 0, "controller_changes": 0, "leader_epochs": 0, "isr_min": 0},
+    "throughput": {"records_per_s": 0, "bytes_per_s": 0},
+    "keys": {"live": 0, "stale": 0},
     "mirroring": {
         **dict.fromkeys(["missing", "duplicated", "skipped", "reread"], 0),
         "away_max_us": 7_000_000,
     },
 }
-GROUPS = {Scope(): {"groups": {"lag_max": 0}}}
-"""What the slice of the whole run tells of its groups."""
+SLICED = ("changes", "throughput", "keys")
+GROUPS = {Scope(): {"groups": {"lag_max": 0}, **{name: VERDICT[name] for name in SLICED}}}
+"""What the slice of the whole run tells of its groups, and of what is measured by slices alone."""
 
 
 def held(name: str, asked: object, verdict: dict = VERDICT) -> bool:

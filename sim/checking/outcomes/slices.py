@@ -1,8 +1,9 @@
-"""Numbers of a part of a run: a window of time, a topic, a partition, a group.
+"""Numbers of a part of a run: a window of time, a topic, a partition, a group, a producer.
 
 A window selects the records that were *meant to be sent* in it: one that was due at 34 s and
 written at 45 s belongs to 34 s, with its eleven seconds. Of gaps and samples it takes its part. A
-group has the deliveries to its own members. A slice listens to the trace only if a scenario uses
+group has the deliveries to its own members, a producer its own records. Throughput is of records
+whose acknowledgement lies in the window. A slice listens to the trace only if a scenario uses
 it; it keeps the latencies of its records (four bytes each) if end-to-end times are used.
 """
 
@@ -12,17 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.checking.interval_set import IntervalSet, size
+from sim.checking.outcomes.changes import Changes
 from sim.checking.outcomes.histogram import Histogram
 from sim.checking.outcomes.offline import OfflinePartitions, longest
 from sim.checking.outcomes.service import PartitionService
 from sim.checking.outcomes.transactions import common
 from sim.checking.scope import Scope
 from sim.trace.rows.clients import Reads, ReadsRow
-from sim.trace.rows.cluster import PartitionChanges, PartitionChangesRow
+from sim.trace.rows.cluster import PartitionChanges, PartitionChangesRow, TopicDeletionsRow
 from sim.trace.rows.log import ClientBatches, ClientBatchesRow
 from sim.trace.rows.run import LagRow
 from sim.trace.writer import Listener, Trace
-from sim.units import Micros
+from sim.units import NEVER, SECOND, Micros
 
 Key = tuple[str, int, int]
 """Topic, partition, producer index: the scope of record numbers."""
@@ -40,10 +42,14 @@ class Slice:
         trace: Trace to listen to; attached before the first row.
         scope: Selects its rows.
         keep_latencies: Whether end-to-end times will be used.
+        load_us: End of the workload, with which throughput ends.
     """
 
-    def __init__(self, trace: Trace, scope: Scope, *, keep_latencies: bool) -> None:
+    def __init__(
+        self, trace: Trace, scope: Scope, *, keep_latencies: bool, load_us: Micros = NEVER
+    ) -> None:
         self.scope = scope
+        self._load = max(0, scope.from_us), min(scope.to_us, load_us)
         self._keep = keep_latencies
         self._counts = dict.fromkeys(("sent", *_OUTCOMES.values()), 0)
         self._acked: Lost = {}
@@ -53,12 +59,17 @@ class Slice:
         self._reads: list[tuple[Key, int, int, Micros]] = []
         self._lag_max = -1
         self._offline = OfflinePartitions()
+        self._changes = Changes(max(0, scope.from_us), scope.to_us)
+        self._served = [0, 0]
+        """Records and bytes acknowledged in the window."""
         for name, listener in {
             "client_batches": self._batch,
             "reads": self._read,
             "lag": self._lag,
             "partition_changes": self._change,
-            "topic_deletions": self._offline.deletion,
+            "topic_deletions": self._deletion,
+            "quorum": self._changes.quorum,
+            "controllers": self._changes.controller,
             "node_states": self._offline.state,
             "broker_states": self._offline.registration,
         }.items():
@@ -84,6 +95,8 @@ class Slice:
                 "end_to_end": self._end_to_end().summary(),
             },
             "availability": self._availability() | self._without_leader(end_us),
+            "throughput": self._throughput(end_us),
+            "changes": self._changes.report(),
         }
         if self._lag_max >= 0:
             found["groups"] = {"lag_max": self._lag_max}
@@ -98,10 +111,16 @@ class Slice:
 
     def _batch(self, row: ClientBatchesRow) -> None:
         topic, partition = row[ClientBatches.TOPIC], row[ClientBatches.PARTITION]
+        scope = self.scope
         if not self._is_mine(topic, partition):
+            return
+        if scope.clients and row[ClientBatches.PRODUCER] not in scope.clients:
             return
         self._service(topic, partition).batch(row)
         at, latencies = row[ClientBatches.T_US], row[ClientBatches.LATENCY_US]
+        if row[ClientBatches.OUTCOME] == "ok" and self._load[0] <= at < self._load[1]:
+            self._served[0] += row[ClientBatches.RECORD_COUNT]
+            self._served[1] += row[ClientBatches.SIZE_BYTES]
         meant = at - latencies.astype(np.int64)
         # Records join a batch in the order of their instants.
         low, high = np.searchsorted(meant, (self.scope.from_us, self.scope.to_us))
@@ -164,6 +183,20 @@ class Slice:
     def _change(self, row: PartitionChangesRow) -> None:
         if self._is_mine(row[PartitionChanges.TOPIC], row[PartitionChanges.PARTITION]):
             self._offline.change(row)
+            self._changes.change(row)
+
+    def _deletion(self, row: TopicDeletionsRow) -> None:
+        self._offline.deletion(row)
+        self._changes.deletion(row)
+
+    def _throughput(self, end_us: Micros) -> dict[str, object]:
+        """Rates over the window, as far as the workload reaches, whole numbers a second."""
+        start, stop = self._load
+        lasts = min(stop, end_us) - start
+        if lasts <= 0:
+            return {}
+        records, size = (count * SECOND // lasts for count in self._served)
+        return {"records_per_s": records, "bytes_per_s": size}
 
     def _without_leader(self, end_us: Micros) -> dict[str, object]:
         offline = self._offline.report(end_us, self.scope.from_us, self.scope.to_us)

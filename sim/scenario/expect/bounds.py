@@ -34,7 +34,7 @@ _COUNTS: Final[Mapping[str, str]] = {
     "reordered": "records behind a later record of the same producer and partition",
     "divergent": "offsets at which two replicas differ",
 }
-_READERS: Final[Mapping[str, str]] = {
+READERS: Final[Mapping[str, str]] = {
     "resurrected": "keys that a reader of a compacted topic keeps: their tombstone was gone",
     "undelivered": "records in the log that a reader passed and was never given",
     "delivered_twice": "records given to a reader again",
@@ -87,11 +87,36 @@ _CONNECTING: Final[Mapping[str, str]] = {
     "connector.duplicated": "deliveries by connectors beyond those that are asked for",
     "connector.orphaned": "rows of sinks whose record is not in the log, or not any more",
 }
+_CHANGES: Final[Mapping[str, tuple[BoundUnit, str]]] = {
+    "quorum.epochs": ("changes", "epochs that the metadata quorum began"),
+    "controller.changes": ("changes", "times another server became the active controller"),
+    "leader.epochs": ("changes", "most leader epochs that a partition began"),
+    "isr.min": ("replicas", "fewest in-sync replicas of a partition"),
+}
+"""Of the run from zero, or of a window of it."""
+
+_THROUGHPUT: Final[Mapping[str, tuple[BoundUnit, str]]] = {
+    "throughput.records": ("records/s", "records acknowledged a second, until the workload ends"),
+    "throughput.bytes": ("bytes/s", "bytes of acknowledged batches a second, likewise"),
+}
+_KEYS: Final[Mapping[str, tuple[BoundUnit, str]]] = {
+    "keys.live": ("keys", "keys of compacted topics whose last record has a value at the end"),
+    "keys.stale": (
+        "keys",
+        "keys of which an acknowledged record is lost and none that is later is there",
+    ),
+}
+KEY_STATES: Final = tuple(_KEYS)
+"""Of compacted topics, whose keys are in the trace."""
+
+_SLICED: Final = (*_CHANGES, *_THROUGHPUT, *_KEYS)
+"""Never in a verdict: measured where a scenario expects them."""
+
 _PERCENTILES: Final = ("p50", "p90", "p99", "p999", "max")
 
 VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
     **{name: ("records", meaning) for name, meaning in _COUNTS.items()},
-    **{name: ("records", meaning) for name, meaning in _READERS.items()},
+    **{name: ("records", meaning) for name, meaning in READERS.items()},
     **{name: ("records", meaning) for name, meaning in _PROCESSING.items()},
     **{name: ("records", meaning) for name, meaning in SHARING.items()},
     **{
@@ -124,6 +149,9 @@ VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
     "throttled.max": ("time", "longest time for which a quota made a client wait"),
     **{name: ("replicas", meaning) for name, meaning in _BALANCE.items()},
     **_HEAPS,
+    **_CHANGES,
+    **_THROUGHPUT,
+    **_KEYS,
 }
 """Every name that ``expect`` may have: its unit, and its meaning."""
 
@@ -199,6 +227,10 @@ def report_for(
     if line.name == "divergence":
         pairs = verdict.get("divergence")
         return {"pair": pairs.get(pair_name(scope.brokers), 0) if isinstance(pairs, dict) else None}
+    if scope.group:
+        readers = verdict.get("readers")
+        found = readers.get("by_reader", {}) if isinstance(readers, Mapping) else {}
+        return {"readers": found.get(scope.group)}
     if not scope.topic:
         return verdict
     kind, key = "topics", scope.topic
@@ -211,14 +243,16 @@ def report_for(
 def needs_slice(line: Expectation) -> bool:
     """True if a verdict has not the number of its part of the run anyway."""
     scope = line.scope
-    if line.name in _GROUPS or scope.has_window or scope.group:
+    if line.name in READERS and scope.group:
+        return False
+    if line.name in (*_GROUPS, *_SLICED) or scope.has_window or scope.group or scope.producer:
         return True
     return bool(scope.topic) and line.name not in _COUNTS
 
 
 _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     **{name: ("records", name) for name in _COUNTS},
-    **{name: ("readers", name) for name in _READERS},
+    **{name: ("readers", name) for name in READERS},
     **dict.fromkeys(_GROUPS, ("groups", "lag_max")),
     **{name: ("processing", name) for name in _PROCESSING},
     **{name: ("sharing", name) for name in SHARING},
@@ -231,6 +265,9 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "throttled.max": ("throttling", "max_us"),
     "heap.exhausted": ("heaps", "exhausted"),
     "heap.used.max": ("heaps", "used_max_percent"),
+    **{name: ("changes", name.replace(".", "_")) for name in _CHANGES},
+    **{name: ("throughput", f"{name.removeprefix('throughput.')}_per_s") for name in _THROUGHPUT},
+    **{name: ("keys", name.removeprefix("keys.")) for name in _KEYS},
 }
 """Path of an expectation's number in a verdict."""
 

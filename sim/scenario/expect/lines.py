@@ -1,7 +1,8 @@
 """Entries of ``expect``: bounds for the whole run, or for a part of it.
 
 An entry is a bound, or a mapping with the bound under ``is`` and with what it is about: ``topic``,
-``partition``, ``group``, ``during``; or a list of such. ``divergence`` names pairs of brokers.
+``partition``, ``group``, ``producer``, ``during``; or a list of such. ``divergence`` names pairs of
+brokers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +12,8 @@ from typing import Final
 
 from sim.checking.scope import EVERYTHING, Scope
 from sim.ids import server_name
-from sim.scenario.expect.bounds import SHARING, VOCABULARY, parse
-from sim.scenario.model.clients import ConsumerSpec
+from sim.scenario.expect.bounds import KEY_STATES, READERS, SHARING, VOCABULARY, parse
+from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.run import Expectation, RunModel
 from sim.scenario.model.topics import TopicSpec
@@ -20,13 +21,19 @@ from sim.scenario.text.problems import Problem, gather, nearest, one_of
 from sim.scenario.text.quantities import QuantityError, parse_bound, show_duration
 from sim.units import LONG_AGO, NEVER
 
-KEYS: Final = ("is", "topic", "partition", "group", "during")
+KEYS: Final = ("is", "topic", "partition", "group", "producer", "during")
 """Keys of an entry that is a mapping."""
 
 _TIMED: Final = ("sent", "acked", "failed", "unknown", "lost_acked", "lag.max")
 """Counts of what has an instant; times have one anyway."""
 
 _OF_GROUPS: Final = ("end_to_end.", "unavailable.fetch.", "lag.max")
+_BY_READER: Final = tuple(name for name in READERS if name != "resurrected")
+_OF_PRODUCERS: Final = (
+    *("produce.", "end_to_end.", "unavailable.produce.", "throughput."),
+    *("sent", "acked", "failed", "unknown", "lost_acked"),
+)
+_IN_WINDOWS: Final = ("quorum.", "controller.", "leader.epochs", "isr.min", "throughput.")
 _OF_THE_WHOLE: Final = (
     "resurrected",
     "divergence",
@@ -34,6 +41,8 @@ _OF_THE_WHOLE: Final = (
     "leaders.spread",
     "heap.exhausted",
     "heap.used.max",
+    "quorum.epochs",
+    "controller.changes",
     *SHARING,
 )
 
@@ -46,6 +55,7 @@ class Known:
     topics: Sequence[TopicSpec]
     consumers: Sequence[ConsumerSpec]
     run: RunModel
+    producers: Sequence[ProducerSpec] = ()
 
     def lines(self, expect: Mapping[str, object]) -> tuple[Expectation, ...]:
         """Every line of ``expect``, in the order of the file.
@@ -80,6 +90,8 @@ class Known:
                 "offline.max with replication: raft, where no controller knows that nobody leads",
                 "unavailable.produce.max and unavailable.fetch.max",
             )
+        if name in KEY_STATES:
+            self._check_compacted(name, given)
         if not isinstance(given, dict) or name not in VOCABULARY:
             return parse(name, given)
         for key in given:
@@ -92,6 +104,19 @@ class Known:
         line = parse(name, given["is"], self._scope(name, given))
         _check_meaning(line)
         return line
+
+    def _check_compacted(self, name: str, given: object) -> None:
+        """Check that the topic, or one of all, is compacted: of others the keys are not kept."""
+        known = [
+            topic.name for topic in self.topics if "compact" in topic.config.words("cleanup.policy")
+        ]
+        asked = given if isinstance(given, dict) else {}
+        topic = asked.get("topic") or str(asked.get("partition", "")).rpartition("-")[0]
+        if not known or (topic and topic not in known):
+            raise Problem(
+                (name,), f"{name} of {topic or 'topics'} without compaction",
+                one_of(known) or "a topic with cleanup.policy: compact",
+            )  # fmt: skip
 
     def _scope(self, name: str, given: Mapping[str, object]) -> Scope:
         topic, partition, group = "", -1, ""
@@ -108,10 +133,16 @@ class Known:
         if "group" in given:
             groups = list(dict.fromkeys(c.group for c in self.consumers if c.group))
             group = _one((name, "group"), given["group"], groups)
+        producer, clients = "", tuple[str, ...]()
+        if "producer" in given:
+            by_name = {each.name: each.client_names for each in self.producers}
+            by_name |= {one: (one,) for each in self.producers for one in each.client_names}
+            producer = _one((name, "producer"), given["producer"], list(by_name))
+            clients = by_name[producer]
         low, high = LONG_AGO, NEVER
         if "during" in given:
             low, high = self._window((name, "during"), given["during"])
-        return Scope(topic, partition, group, low, high)
+        return Scope(topic, partition, group, producer, clients, low, high)
 
     def _window(self, path: tuple[str, ...], given: object) -> tuple[int, int]:
         allowed = "a window such as 20s..35s"
@@ -184,6 +215,8 @@ def _words(scope: Scope) -> dict[str, str]:
         words["topic"] = scope.topic
     if scope.group:
         words["group"] = scope.group
+    if scope.producer:
+        words["producer"] = scope.producer
     if scope.has_window:
         words["during"] = f"{show_duration(scope.from_us)}..{show_duration(scope.to_us)}"
     return words
@@ -199,17 +232,27 @@ def _one(path: tuple[str, ...], value: object, known: Sequence[str], allowed: st
 def _check_meaning(line: Expectation) -> None:
     name, scope = line.name, line.scope
     unit = VOCABULARY[name][0]
-    if scope.has_window and unit != "time" and name not in _TIMED:
+    timed = name in _TIMED or name.startswith(_IN_WINDOWS)
+    if scope.has_window and unit != "time" and not timed:
         raise Problem(
             (name, "during"),
             f"{name} has no instant",
-            f"during for times and for {one_of(_TIMED)}",
+            f"during for times, for {one_of(_TIMED)}, for throughput and for changes",
         )
-    if scope.group and not name.startswith(_OF_GROUPS):
+    if scope.group and not name.startswith(_OF_GROUPS) and name not in _BY_READER:
         raise Problem(
             (name, "group"),
             f"{name} is not about a group",
-            "group for end_to_end, unavailable.fetch.max and lag.max",
+            f"group for end_to_end, unavailable.fetch.max, lag.max, {', '.join(_BY_READER)}",
+        )
+    if scope.group and name in _BY_READER and (scope.topic or scope.producer):
+        raise Problem((name, "group"), f"{name} of a group beside a topic", "one of the two")
+    if scope.producer and not name.startswith(_OF_PRODUCERS):
+        raise Problem(
+            (name, "producer"),
+            f"{name} is not about a producer",
+            "producer for produce, end_to_end, unavailable.produce.max, throughput and for "
+            "sent, acked, failed, unknown, lost_acked",
         )
     if scope.topic and name in _OF_THE_WHOLE:
         raise Problem((name, "topic"), f"{name} is about all topics", "the bound alone")

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from sim.checking.outcomes.changes import FIRST
 from sim.checking.scope import Scope
 from sim.faults.injector import FaultReport
 from sim.ids import server_name
@@ -142,6 +143,9 @@ def _find(
         return _gap(line.name.split(".")[1], part)
     if line.name == "offline.max":
         return _without_leader(part)
+    first = part.get("changes", {}).get(FIRST, {}).get(line.name)
+    if first is not None:
+        return _Finding(first[0], f"first: {first[1]}")
     if line.name in _OUTCOMES:
         return _first_batch(line, trace)
     if line.name.startswith("produce."):
@@ -278,6 +282,8 @@ def _in_scope(rows: pa.Table, scope: Scope) -> pa.Table:
         rows = rows.filter(pc.equal(rows["topic"], scope.topic))
     if scope.partition >= 0:
         rows = rows.filter(pc.equal(rows["partition"], scope.partition))
+    if scope.clients and "producer" in rows.column_names:
+        rows = rows.filter(pc.is_in(rows["producer"], pa.array(scope.clients)))
     if scope.has_window:
         inside = pc.and_(
             pc.greater_equal(rows["t_us"], scope.from_us), pc.less(rows["t_us"], scope.to_us)

@@ -31,7 +31,7 @@ from sim.scenario.build.cluster import Builder
 from sim.scenario.build.connectors import Connectors, Reader
 from sim.scenario.build.starts import BOOT_AT, TOPICS_AT, start_of
 from sim.scenario.expect.bounds import evaluate
-from sim.scenario.expect.slicing import slices
+from sim.scenario.expect.slicing import measured, slices
 from sim.scenario.expect.stories import first_loss, with_stories
 from sim.scenario.expect.unserved import unserved
 from sim.scenario.loader import load
@@ -140,7 +140,7 @@ class Work(Region):
         self.judge = Judge(
             self.trace, self.watch, controller_elects=scenario.cluster.replication != "raft"
         )
-        self.slices = slices(scenario.expect, self.trace)
+        self.slices = slices(scenario.expect, self.trace, scenario.run.for_us)
         self.windows = FaultWindows(self.trace)
         self.builder = builder = Builder(
             scenario, self.kernel, self.streams, self.trace, directory.disks
@@ -395,7 +395,7 @@ class Work(Region):
             if not r.took_effect and r.fault < len(self.scenario.faults)
         )
         expect = self.scenario.expect
-        sliced = {scope: part.report(self.judge.lost, end) for scope, part in self.slices.items()}
+        sliced = measured(expect, self.slices, self.judge, end)
         held = evaluate(expect, verdict, sliced)
         others = self.regions.conclude(complete=complete)
         unaffected += others.unaffected

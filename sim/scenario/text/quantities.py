@@ -84,7 +84,9 @@ _PREFIXES: Final = (
 )
 """Beginnings of a bound; true for the lower one; true if it is excluded."""
 
-BoundUnit: TypeAlias = Literal["records", "replicas", "brokers", "percent", "time"]
+BoundUnit: TypeAlias = Literal[
+    "records", "replicas", "brokers", "percent", "time", "changes", "keys", "records/s", "bytes/s"
+]
 """Things that an expectation counts."""
 
 
