@@ -31,7 +31,7 @@ from sim.scenario.rules import (
     heaps,
     internal_topics,
     limits,
-    machines,
+    load,
     membership,
     mirrors,
     quorum,
@@ -59,8 +59,6 @@ from sim.units import Micros
 HEADER_OVERHEAD_BYTES: Final = 10
 """More than a record header takes beside its value."""
 
-_KEY_COUNT: Final = 1_000
-_KEY_SKEW: Final = 1.0
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -110,7 +108,7 @@ def assemble(model: ScenarioModel, name: str, directory: Path | None = None) -> 
         run=run,
         expect=_below(
             ("expect",),
-            lambda: Known(cluster, topics, consumers, run).lines(model.expect),
+            lambda: Known(cluster, topics, consumers, run, producers).lines(model.expect),
         ),
         behaviours=_positions(model, cluster),
         quotas=_below(
@@ -135,6 +133,7 @@ def _check_faults(scenario: Scenario) -> None:
     cluster, faults = scenario.cluster, scenario.faults
     replication.check_faults(cluster.replication, faults)
     zookeeper.check_faults(faults, zookeeper=cluster.zookeeper is not None)
+    load.check_surges(scenario.producers, faults)
 
 
 def _check_groups(
@@ -193,7 +192,7 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
     first = membership.initial_brokers(model, len(brokers))
     _below(("config",), lambda: _check_settings(model, config, first or len(brokers)))
     controllers = () if governed else _voters(model, brokers, racks)
-    machines.check_disk(model.disk)
+    hardware.check_disk(model.disk)
     initial = quorum.initial_controllers(
         model.quorum, model.initial_controllers, len(controllers), model.kafka
     )
@@ -214,7 +213,7 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
         zookeeper=model.zookeeper
         and model.zookeeper.model_copy(update={"servers": _counts(zookeepers, racks)}),
         config=config,
-        network=machines.network(model.network),
+        network=hardware.network(model.network),
         brokers=brokers,
         controllers=controllers,
         zookeepers=zookeepers,
@@ -355,7 +354,7 @@ class _Clients:
                 f"{model.record_size}B",
                 f"at least {RECORD_SIZE_MIN}B, in which a record names itself",
             )
-        keys, skew = _keys(model)
+        keys, skew = load.keys(model)
         headers = model.record_headers
         config = _below(
             ("config",),
@@ -369,13 +368,14 @@ class _Clients:
         _below((key,), lambda: cross_rules.check_record(size, config, topic))
         stop = self._end_us if model.stop_us is None else model.stop_us
         self._check_times(model.start_us, stop)
-        _check_burst(model)
+        load.check_arrivals(model)
         transactions.check(model, config, self._cluster.config)
         self._check_rack(model.rack)
         heaps.check_per_request(model)
         producer = filled(
             ProducerSpec,
             model,
+            rate_per_s=load.rate(model, config, self._cluster),
             key_count=keys,
             key_skew=skew,
             stop_us=stop,
@@ -474,26 +474,3 @@ class _Clients:
                 found = f"{name!r} is {self._taken[name]} already"
                 raise Problem((key,), found, "a name of its own", "give it a name: of its own")
             self._taken[name] = "a client"
-
-
-def _keys(model: ProducerModel) -> tuple[int, float]:
-    if model.keys == "none" and model.key_count is not None:
-        raise Problem(("key.count",), "key.count without keys", "keys: uniform or zipf")
-    if model.keys != "zipf" and model.key_skew is not None:
-        raise Problem(("key.skew",), f"key.skew with keys: {model.keys}", "keys: zipf")
-    if model.keys == "none" and model.tombstone_ppm:
-        raise Problem(("tombstones",), "tombstones without keys", "keys: uniform or zipf")
-    count = 0 if model.keys == "none" else model.key_count or _KEY_COUNT
-    skew = (model.key_skew or _KEY_SKEW) if model.keys == "zipf" else 0.0
-    return count, skew
-
-
-def _check_burst(model: ProducerModel) -> None:
-    if (model.arrivals == "burst") != (model.burst is not None):
-        if model.burst is None:
-            raise Problem(
-                ("arrivals",), "burst without its times", "burst: {on, off, peak} beside it"
-            )
-        raise Problem(("burst",), f"burst with arrivals: {model.arrivals}", "arrivals: burst")
-    if model.burst is not None and 0 in (model.burst.on_us, model.burst.off_us):
-        raise Problem(("burst",), "on or off is 0us", "more than zero")

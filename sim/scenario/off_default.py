@@ -12,7 +12,7 @@ from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.hardware import HardwareModel
 from sim.scenario.model.machines import CpuModel, DiskModel, HeapModel, NetworkModel
 from sim.scenario.model.types import Strict
-from sim.scenario.rules import machines
+from sim.scenario.rules import hardware
 from sim.scenario.scenario import OffDefault, Scenario
 from sim.scenario.settings.registry import SETTINGS
 from sim.scenario.settings.resolved import Config
@@ -43,7 +43,7 @@ def _differences(scenario: Scenario) -> Iterator[OffDefault]:
 
 
 def _of_machines(cluster: ClusterSpec) -> Iterator[OffDefault]:
-    network = machines.network(NetworkModel.model_construct())
+    network = hardware.network(NetworkModel.model_construct())
     yield from _figures("cluster.network", cluster.network, network)
     yield from _figures("cluster.disk", cluster.disk, DiskModel.model_construct())
     yield from _figures("cluster.cpu", cluster.cpu, CpuModel.model_construct())

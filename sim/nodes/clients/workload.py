@@ -1,10 +1,11 @@
 """Workload of a producer's application: records and their intended times, pulled by the producer.
 
 The same seed gives the same instants and keys whatever happens to the producer: a process that
-restarts skips records intended for the time before. Left out: closed loops (an application that
-waits for its acknowledgements), values of different sizes, several topics.
+restarts skips records intended for the time before. Closed loops (an application that waits for its
+acknowledgements) are in ``closed_loop``. Left out: values of different sizes, several topics.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.errors import SimulationError
+from sim.nodes.clients.curves import Curve
 from sim.nodes.clients.surges import Surge, SurgingTime
 from sim.protocol.clients.producer.events import ArrivalBlock
 from sim.rng import Streams, VectorStream
@@ -108,6 +110,12 @@ class WorkloadSpec:
         header_bytes: Size of each header's value.
         noise_bytes: Incompressible part of each value's filler.
         surges: In the order of time.
+        hot_ppm: Records in a million that have the first key, whatever the distribution.
+        curve: Levels of the rate over a period, around its mean; ``None``: always the same.
+        clients: Of a closed loop, which has no arrivals; 0 without one.
+        think_us: Time from an answer to a client's next record; the mean, if at random.
+        thinks_at_random: Whether that time is exponential.
+        pause_us: The least of it.
     """
 
     topic: str
@@ -121,6 +129,12 @@ class WorkloadSpec:
     header_bytes: Bytes = 0
     noise_bytes: Bytes = 0
     surges: tuple[Surge, ...] = ()
+    hot_ppm: int = 0
+    curve: Curve | None = None
+    clients: int = 0
+    think_us: Micros = 0
+    thinks_at_random: bool = False
+    pause_us: Micros = 0
 
     def __post_init__(self) -> None:
         if self.value_bytes < VALUE_BYTES_MIN:
@@ -156,17 +170,12 @@ class Workload:
         self._after = after
         self._end = spec.end_us
         self._blocks = _instants(spec, streams.vector(f"workload/{name}/arrivals"))
-        self._keys = _KeyDraw(spec.keys, streams.vector(f"workload/{name}/keys"))
-        self._tombstone_share = spec.tombstone_ppm / 1_000_000
-        self._tombstones = streams.vector(f"workload/{name}/tombstones")
+        self._draw = RecordDraw(spec, streams, name)
 
     def next_block(self) -> ArrivalBlock | None:
         """Next arrivals, or ``None`` at the end."""
         for instants in self._blocks:
-            keys = self._keys.draw(len(instants))
-            dead = None
-            if self._tombstone_share:
-                dead = self._tombstones.units(len(instants)) < self._tombstone_share
+            keys, dead = self._draw.draw(len(instants))
             first, stop = np.searchsorted(instants, [self._after, self._end]).tolist()
             if stop < len(instants):
                 self._blocks = iter(())
@@ -191,6 +200,33 @@ def noise_for(spec: WorkloadSpec, streams: Streams, name: str) -> Noise | None:
         return None
     pool = streams.vector(f"workload/{name}/noise").octets(max(_NOISE_POOL_BYTES, spec.noise_bytes))
     return Noise(pool, spec.noise_bytes)
+
+
+class RecordDraw:
+    """Draws keys and tombstones of one producer's records, in the order of its sends.
+
+    Args:
+        spec: Its settings.
+        streams: Random streams; it has its own, from their beginning.
+        name: The producer's.
+    """
+
+    def __init__(self, spec: WorkloadSpec, streams: Streams, name: str) -> None:
+        self._keys = _KeyDraw(spec.keys, streams.vector(f"workload/{name}/keys"))
+        self._hot_share = spec.hot_ppm / 1_000_000
+        self._hot = streams.vector(f"workload/{name}/hot")
+        self._tombstone_share = spec.tombstone_ppm / 1_000_000
+        self._tombstones = streams.vector(f"workload/{name}/tombstones")
+
+    def draw(self, count: int) -> tuple[NDArray[np.int64] | None, NDArray[np.bool_] | None]:
+        """Key ids and tombstones of the next records; ``None`` where there are none."""
+        keys = self._keys.draw(count)
+        if keys is not None and self._hot_share:
+            keys[self._hot.units(count) < self._hot_share] = 0
+        dead = None
+        if self._tombstone_share:
+            dead = self._tombstones.units(count) < self._tombstone_share
+        return keys, dead
 
 
 class _KeyDraw:
@@ -224,10 +260,20 @@ def _check_keys(count: int) -> None:
 def _instants(spec: WorkloadSpec, stream: VectorStream) -> Iterator[NDArray[np.int64]]:
     """Blocks of instants from the start on; the last block may end later."""
     if not spec.surges:
-        return _evenly(spec.arrivals, spec.start_us, spec.end_us, stream)
+        return _curved(spec, spec.start_us, spec.end_us, stream)
     time = SurgingTime(spec.surges)
     start, end = time.own(spec.start_us), time.own(spec.end_us)
-    return time.true(_evenly(spec.arrivals, start, end, stream))
+    return time.true(_curved(spec, start, end, stream))
+
+
+def _curved(
+    spec: WorkloadSpec, start: Micros, end: Micros, stream: VectorStream
+) -> Iterator[NDArray[np.int64]]:
+    curve = spec.curve
+    if curve is None:
+        return _evenly(spec.arrivals, start, end, stream)
+    own_start, own_end = math.ceil(curve.own(start)), math.ceil(curve.own(end))
+    return curve.true(_evenly(spec.arrivals, own_start, own_end, stream))
 
 
 def _evenly(

@@ -17,6 +17,7 @@ from sim.nodes.broker.combined import CombinedNode
 from sim.nodes.broker.node import BrokerNode
 from sim.nodes.broker.settings import BrokerSettings
 from sim.nodes.clients.admin import AdminNode
+from sim.nodes.clients.closed_loop import ClosedLoopNode
 from sim.nodes.clients.consumer import ConsumerConfig, ConsumerNode
 from sim.nodes.clients.per_request_producer import PerRequestProducerNode
 from sim.nodes.clients.producer import ProducerClient, ProducerNode
@@ -49,11 +50,12 @@ from sim.rng import Streams
 from sim.scenario.build import translate
 from sim.scenario.build import zookeeper as zookeeper_runs
 from sim.scenario.build.partitioners import partitioner_of
-from sim.scenario.build.surges import surges_of
+from sim.scenario.build.surges import curve_of, surges_of
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ServerSpec
 from sim.scenario.rules import membership, quotas, share_groups
 from sim.scenario.rules.internal_topics import offsets_topic
+from sim.scenario.rules.load import PAUSE_US
 from sim.scenario.rules.replication import raft_config
 from sim.scenario.rules.topic_configs import may_be_compacted, topic_configs
 from sim.scenario.scenario import Scenario
@@ -367,6 +369,7 @@ class Builder:
         )
         if spec.transaction is None:
             kind = PerRequestProducerNode if spec.per_request else ProducerNode
+            kind = ClosedLoopNode if spec.clients else kind
             return kind(name, host, self.cluster, client, work)
         transactions = translate.transactions(spec.transaction, self.scenario.behaviours)
         return TransactionalProducerNode(name, host, self.cluster, client, work, transactions)
@@ -448,4 +451,10 @@ def _workload(spec: ProducerSpec, surges: tuple[Surge, ...]) -> WorkloadSpec:
         header_bytes=spec.record_headers.size,
         noise_bytes=round(filler * (1 - spec.compressibility)),
         surges=surges,
+        hot_ppm=spec.key_hot_ppm,
+        curve=None if spec.curve is None else curve_of(spec.curve),
+        clients=spec.clients or 0,
+        think_us=spec.think_us or 0,
+        thinks_at_random=spec.arrivals == "poisson",
+        pause_us=PAUSE_US,
     )

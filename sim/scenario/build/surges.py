@@ -1,10 +1,12 @@
-"""Surges of load among the faults of a scenario: each producer knows its own ahead."""
+"""Surges of load and curves of a day: each producer knows its own ahead."""
 
 from collections.abc import Sequence
 
 from sim.faults.fault import Fault
 from sim.faults.load import LoadSurge
+from sim.nodes.clients.curves import Curve
 from sim.nodes.clients.surges import Surge
+from sim.scenario.model.clients import CurveModel
 from sim.units import Micros
 
 
@@ -18,3 +20,11 @@ def surges_of(faults: Sequence[Fault], producer: str, end_us: Micros) -> tuple[S
             and any(producer in target.names for target in fault.targets)
         )
     )
+
+
+def curve_of(model: CurveModel) -> Curve:
+    """The curve of a producer's rate."""
+    if model.points:
+        levels = [(point.at_us, round(point.level * 1_000_000)) for point in model.points]
+        return Curve(model.period_us, levels)
+    return Curve.sine(model.period_us, model.amplitude_ppm)

@@ -15,6 +15,7 @@ from sim.faults.fault import Fault
 from sim.faults.process import Pause
 from sim.faults.target import Target
 from sim.protocol.clients.producer.record_sizes import BATCH_OVERHEAD, RecordSizes
+from sim.scenario.build.surges import curve_of
 from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
 from sim.scenario.model.clients import ProducerSpec
 from sim.scenario.model.machines import NetworkModel
@@ -177,6 +178,9 @@ def _of_producer(
     lasts = max(1, producer.stop_us - producer.start_us)
     surging = more_in_surges(producer, scenario.faults)
     records = _rate(producer) * lasts / SECOND + surging / producer.count
+    if producer.curve is not None:
+        curve = curve_of(producer.curve)
+        records *= (curve.own(producer.stop_us) - curve.own(producer.start_us)) / lasts
     down = [_down(name, producer.start_us, producer.stop_us, scenario.faults) for name in names]
     records *= 1 - sum(down) / producer.count / lasts
     headers = producer.record_headers

@@ -1,5 +1,6 @@
 """Producers and consumers of a scenario, as a file has them and with everything filled in."""
 
+from itertools import pairwise
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainSerializer
@@ -50,6 +51,39 @@ class BurstModel(Strict, frozen=True):
     peak_per_s: Rate = Field(alias="peak")
 
 
+class PointModel(Strict, frozen=True):
+    """Level of a rate at an instant of its period."""
+
+    at_us: Duration = Field(alias="at")
+    level: Annotated[float, Field(ge=0, le=1_000_000, strict=False)] = Field(
+        description="relative to the other points"
+    )
+
+
+class CurveModel(Strict, frozen=True):
+    """The rate over a period, around its mean: a sine, or points joined by straight lines."""
+
+    quiet: ClassVar[Fields] = ("amplitude_ppm", "points")
+
+    period_us: Duration = Field(alias="period")
+    amplitude_ppm: Share = Field(
+        0, alias="amplitude", description="of a sine: rise and fall, as a share of the mean"
+    )
+    points: tuple[PointModel, ...] = Field((), strict=False)
+
+    @property
+    def peak(self) -> float:
+        """The highest level, over the mean; 1 is a steady rate."""
+        if not self.points:
+            return 1 + self.amplitude_ppm / 1_000_000
+        levels = [(point.at_us, point.level) for point in self.points]
+        levels.append((levels[0][0] + self.period_us, levels[0][1]))
+        area = sum(
+            (late - early) * (low + high) / 2 for (early, low), (late, high) in pairwise(levels)
+        )
+        return max(level for _, level in levels) * self.period_us / area
+
+
 class HeadersModel(Strict, frozen=True):
     """Headers of each record, all alike; ``size`` is that of each header's value."""
 
@@ -72,14 +106,23 @@ class TransactionModel(Strict, frozen=True):
 class ProducerModel(Strict, frozen=True):
     """Producers alike; the rate is each one's own."""
 
-    quiet: ClassVar[Fields] = ("producer_per",)
+    quiet: ClassVar[Fields] = ("producer_per", "key_hot_ppm")
     behind: ClassVar[Pairs] = (("key_skew", "tombstone_ppm"),)
 
     name: str
     topic: str
     count: Count = 1
-    rate_per_s: Rate = Field(alias="rate")
-    """Between bursts, when arrivals come in bursts."""
+    rate_per_s: Rate = Field(0, alias="rate", description="required without clients")
+    """Between bursts, when arrivals come in bursts; the mean of a curve; of closed loops, once
+    everything is filled in, an estimate."""
+    clients: Count | None = Field(
+        None, description="instead of rate: so many wait each for the answer to its last record"
+    )
+    think_us: Duration | None = Field(
+        None,
+        alias="think.time",
+        description="of each client, from an answer to its next record; arrivals: poisson draws it",
+    )
     record_size: Size = Field(1_024, alias="record.size")
     """Of each record's value."""
     record_headers: HeadersModel = Field(
@@ -96,10 +139,14 @@ class ProducerModel(Strict, frozen=True):
         None, alias="key.skew"
     )
     """Exponent of the Zipf law."""
+    key_hot_ppm: Share = Field(
+        0, alias="key.hot", description="share of the records that have the first key in any case"
+    )
     tombstone_ppm: Share = Field(0, alias="tombstones")
     """Records without a value."""
     arrivals: Literal["steady", "poisson", "burst"] = "steady"
     burst: BurstModel | None = None
+    curve: CurveModel | None = None
     transaction: TransactionModel | None = None
     producer_per: Literal["process", "request"] = Field("process", alias="producer.per")
     start_us: Duration = Field(0, alias="start")
@@ -127,9 +174,10 @@ class ProducerSpec(ProducerModel, frozen=True):
     """Text of the file that ``partitioner.class`` names; empty for a class of Kafka's."""
 
     def meaningless(self) -> Fields:
-        """Details of keys that there are not."""
+        """Details of keys that there are not, and the rate of closed loops."""
+        names = () if self.clients is None else ("rate_per_s",)
         of_keys = ("key_count", "tombstone_ppm") if self.keys == "none" else ()
-        return of_keys if self.keys == "zipf" else ("key_skew", *of_keys)
+        return (*names, *(of_keys if self.keys == "zipf" else ("key_skew", *of_keys)))
 
     @property
     def client_names(self) -> tuple[str, ...]:

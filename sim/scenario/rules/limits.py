@@ -142,8 +142,10 @@ def _check_records(scenario: Scenario) -> None:
 
 
 def _records(producer: ProducerSpec) -> int:
-    """Records that producers alike mean to send, bursts counted as if they never ended."""
+    """Records that producers alike mean to send, bursts and peaks as if they never ended."""
     peak = producer.rate_per_s
+    if producer.curve is not None:
+        peak = round(peak * producer.curve.peak)
     if producer.burst is not None:
         peak = max(peak, producer.burst.peak_per_s)
     return producer.count * peak * (producer.stop_us - producer.start_us) // SECOND

@@ -4,7 +4,7 @@ The application's sends are known ahead as arrays of instants. At any instant T 
 takes all of them up to T, run by run, and computes exactly the next event for the sender: a new
 batch that will linger, a full one, or exhausted memory. The result is that of appending record by
 record. Two choices make "exactly" well defined: sends of one instant come before the sender's turn
-at that instant, and the load statistics of the partitioner are those of the sender's last turn.
+at that instant, and the partitioner's load statistics are those of the sender's last turn.
 
 While memory or metadata is missing the application blocks in ``send()``: arrivals wait and are
 sent, with later timestamps, when it continues.
@@ -180,6 +180,11 @@ class Accumulator:
         lane = self._feed.lanes[0]
         return self._next_sticky(lane, is_sendable) if lane.at < len(lane.times) else NEVER
 
+    def fetch_more(self) -> None:
+        """Asks a source that had no more sends once again."""
+        if self._feed.block_end == NEVER:
+            self._next_block()
+
     def _next_block(self) -> None:
         lose_places(self.queues)
         self._feed.fetch()
@@ -341,15 +346,9 @@ class Accumulator:
         """Appends a run of records of one size each; returns their bytes, -1 if none fits."""
         at = lane.at
         late = lane.times[at] < self._floor
+        space = batch.capacity - batch.size_bytes
         count, size = self._stretch(
-            lane,
-            at,
-            upto,
-            batch.base_ms,
-            batch.record_count,
-            batch.capacity - batch.size_bytes,
-            quota,
-            batch.packing,
+            lane, at, upto, batch.base_ms, batch.record_count, space, quota, batch.packing
         )
         if count <= 0:
             return -1

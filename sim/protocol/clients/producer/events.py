@@ -228,6 +228,11 @@ class ApplicationResumed:
     """The process continues: sends intended meanwhile happen now."""
 
 
+@dataclass(frozen=True, slots=True)
+class ApplicationSends:
+    """Sends are due that the source did not have at its last call."""
+
+
 ProducerEvent = (
     ProducerStarted
     | ResponseReceived
@@ -238,6 +243,7 @@ ProducerEvent = (
     | ServerThrottles
     | ApplicationPaused
     | ApplicationResumed
+    | ApplicationSends
     | WorkTaken
     | WorkEnding
 )

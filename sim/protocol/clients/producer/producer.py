@@ -19,6 +19,7 @@ from sim.protocol.clients.producer.config import ProducerSetup
 from sim.protocol.clients.producer.events import (
     ApplicationPaused,
     ApplicationResumed,
+    ApplicationSends,
     ArrivalSource,
     BatchDone,
     BatchesCompressed,
@@ -127,6 +128,8 @@ class Producer:
         if type(event) is ApplicationResumed:
             self._paused_at = None
             accumulator.resume_at(limit)
+        if type(event) is ApplicationSends:
+            accumulator.fetch_more()
         accumulator.absorb(limit)
         if type(event) is ApplicationPaused:
             self._paused_at = limit
