@@ -320,7 +320,7 @@ class Tools:
             self._limits.check_scenario(found)
 
     async def _load(self, file: Path, sets: list[str], seed: int | None = None) -> Summary:
-        """What a scenario says.
+        """Reads a scenario.
 
         Raises:
             SimulationError: If it cannot be run, or would run a Python file outside of the root.

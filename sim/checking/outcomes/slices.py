@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.checking.interval_set import IntervalSet, size
-from sim.checking.outcomes.changes import Changes
 from sim.checking.outcomes.histogram import Histogram
 from sim.checking.outcomes.offline import OfflinePartitions, longest
+from sim.checking.outcomes.scoped.changes import Changes
 from sim.checking.outcomes.service import PartitionService
 from sim.checking.outcomes.transactions import common
 from sim.checking.scope import Scope

@@ -54,7 +54,7 @@ class ClosedLoopNode(ProducerNode):
         self, name: str, host: Host, world: World, client: ProducerClient, spec: WorkloadSpec
     ) -> None:
         super().__init__(name, host, world, client, spec)
-        # Each client goes on with its own draws in the next process.
+        # The draws of a process continue those of the one before.
         self._draw = RecordDraw(spec, world.streams, name)
         self._think = world.streams.vector(f"workload/{name}/think")
 

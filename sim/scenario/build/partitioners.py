@@ -20,7 +20,7 @@ from sim.scenario.settings import partitioners as names
 
 
 def partitioner_of(spec: ProducerSpec, kafka: str) -> MakePartitioner | None:
-    """What makes the partitioner of a producer; ``None`` for the built-in one.
+    """Maker of a producer's partitioner; ``None`` for the built-in one.
 
     Raises:
         SimulationError: If the user's file cannot be run, or its class cannot be made.

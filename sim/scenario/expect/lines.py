@@ -110,8 +110,8 @@ class Known:
         known = [
             topic.name for topic in self.topics if "compact" in topic.config.words("cleanup.policy")
         ]
-        asked = given if isinstance(given, dict) else {}
-        topic = asked.get("topic") or str(asked.get("partition", "")).rpartition("-")[0]
+        keys = given if isinstance(given, dict) else {}
+        topic = keys.get("topic") or str(keys.get("partition", "")).rpartition("-")[0]
         if not known or (topic and topic not in known):
             raise Problem(
                 (name,), f"{name} of {topic or 'topics'} without compaction",

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from sim.checking.durability import Judge
-from sim.checking.outcomes.key_states import key_states
+from sim.checking.outcomes.scoped.key_states import key_states
 from sim.checking.outcomes.slices import Slice
 from sim.checking.scope import Scope
 from sim.scenario.expect.bounds import KEY_STATES, needs_slice
@@ -36,7 +36,7 @@ def slices(
 def measured(
     expect: Iterable[Expectation], parts: Mapping[Scope, Slice], judge: Judge, end_us: Micros
 ) -> dict[Scope, dict[str, object]]:
-    """What each part reports, at the end of the run, after the verdict."""
+    """Reports of the parts, at the end of the run, after the verdict."""
     found = {scope: part.report(judge.lost, end_us) for scope, part in parts.items()}
     for scope in [line.scope for line in expect if line.name in KEY_STATES]:
         histories = judge.histories(scope.topic)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sim.checking.outcomes.changes import FIRST
+from sim.checking.outcomes.scoped.changes import FIRST
 from sim.checking.scope import Scope
 from sim.faults.injector import FaultReport
 from sim.ids import server_name

@@ -22,7 +22,7 @@ _SERVED_US: Final[Micros] = 500
 
 
 def keys(model: ProducerModel) -> tuple[int, float]:
-    """How many keys there are, and the exponent of their Zipf law; 0 for what is not.
+    """Number of keys, and the exponent of their Zipf law; 0 for what is not.
 
     Raises:
         Problem: With a path below the producer.

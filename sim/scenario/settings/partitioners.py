@@ -50,7 +50,7 @@ def own_class(given: str) -> OwnClass | None:
 def asks_again(kafka: str) -> bool:
     """True if a record that opens a batch is given a second partition (KAFKA-9965).
 
-    Since 4.0 ``Partitioner.onNewBatch`` is gone (KAFKA-18295), and with it the second question.
+    Since 4.0 ``Partitioner.onNewBatch`` is removed (KAFKA-18295), and with it the second question.
     """
     first, last = ASKS_AGAIN
     return is_since(kafka, first) and not is_since(kafka, last)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from sim.checking.interval_set import IntervalSet
-from sim.checking.outcomes.changes import Changes
 from sim.checking.outcomes.compaction import Keys
-from sim.checking.outcomes.key_states import key_states
 from sim.checking.outcomes.policy import Held
+from sim.checking.outcomes.scoped.changes import Changes
+from sim.checking.outcomes.scoped.key_states import key_states
 from sim.errors import ScenarioError
 from sim.scenario.loader import load_text
 from sim.scenario.run.runner import run

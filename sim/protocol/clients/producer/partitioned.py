@@ -64,18 +64,18 @@ class PartitionedAccumulator(Accumulator):
         if waiting is not None and waiting[0] is lane and waiting[1] == lane.at:
             # It was given this partition before it waited for memory.
             return _REFUSED if self._fits(waiting[2], lane) else waiting[2]
-        partition = self._ask(lane)
+        partition = self._choose(lane)
         if partition == _REFUSED or self._fits(partition, lane):
             return _REFUSED
         if self._partitioner.asks_again:
             self._partitioner.on_new_batch(partition, len(self.queues), self.led)
-            partition = self._ask(lane)
+            partition = self._choose(lane)
             if partition == _REFUSED or self._fits(partition, lane):
                 return _REFUSED
         return partition
 
     def _fits(self, partition: int, lane: Arrivals) -> bool:
-        """Appends the next record to the partition's open batch, if it has room."""
+        """Appends the next record to the partition's open batch, if it fits."""
         queue = self.queues[partition]
         queue.used = True
         batch = queue.open_batch()
@@ -86,7 +86,7 @@ class PartitionedAccumulator(Accumulator):
         batch.closed = True
         return False
 
-    def _ask(self, lane: Arrivals) -> int:
+    def _choose(self, lane: Arrivals) -> int:
         """The partitioner's answer about the next record, which is refused if there is none."""
         at = lane.at
         is_tombstone = lane.dead is not None and lane.dead[at]

@@ -170,7 +170,7 @@ class StickyPartitioner:
 
 
 class RecordPartitioner:
-    """A ``partitioner.class``: asked for each record, in the order of the application's sends.
+    """A ``partitioner.class``: it chooses for each record, in the order of the application's sends.
 
     Source: ``clients/producer/Partitioner.java``, ``KafkaProducer.doSend``.
     """

@@ -13,7 +13,7 @@ def key_states(histories: Iterable[PartitionHistory], lost: Lost) -> dict[str, i
 
     Args:
         histories: Partitions.
-        lost: Acknowledged records that are gone without a lawful reason.
+        lost: Acknowledged records that are missing without a lawful reason.
 
     Returns:
         ``live``: keys whose last record in the final leader's log has a value; ``stale``: keys of
