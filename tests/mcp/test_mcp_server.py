@@ -273,3 +273,18 @@ def test_the_catalogue_is_searched_by_words_of_names_claims_and_sources(server):
     assert "unclean" in nothing["near"]
     everything = server.answer("catalogue_search", limit=1)
     assert everything["found"] == everything["understood"]["searched"]
+
+
+def test_python_beside_a_scenario_is_run_from_the_root_alone(tmp_path):
+    own = "class Own:\n    def partition(self, topic, key, value_size, partitions, available):\n"
+    named = TINY.replace("acks: 1", "acks: 1, partitioner.class: own.py:Own")
+    assert named != TINY
+    for place in ("root", "beside"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "own.py").write_text(own + "        return 0\n")
+        (tmp_path / place / "own.yaml").write_text(named)
+    with serving(tmp_path / "root", "--read", str(tmp_path / "beside")) as served:
+        assert served.answer("validate", scenario="own.yaml")["ok"]
+        outside = str(tmp_path / "beside" / "own.yaml")
+        for tool in ("validate", "run", "verdict"):
+            assert "Python is run from" in served.refusal(tool, scenario=outside)

@@ -25,7 +25,7 @@ def partitioner_of(spec: ProducerSpec, kafka: str) -> MakePartitioner | None:
     Raises:
         SimulationError: If the user's file cannot be run, or its class cannot be made.
     """
-    given = spec.config.text(names.NAME)
+    given = spec.config.text("partitioner.class")
     if not given:
         return None
     again = names.asks_again(kafka)
