@@ -173,6 +173,8 @@ def test_a_users_partitioner_gets_topic_key_size_and_partitions():
         (-1, "PARTITION_OUT_OF_RANGE"),
         (4, "PARTITION_OUT_OF_RANGE"),
         ("1", "PARTITION_OUT_OF_RANGE"),
+        (True, "PARTITION_OUT_OF_RANGE"),
+        (1.0, "PARTITION_OUT_OF_RANGE"),
         (None, "PARTITION_OUT_OF_RANGE"),
         (KeyError("x"), "PARTITIONER_FAILED (KeyError)"),
     ],

@@ -9,6 +9,7 @@ from sim.mcp.workspace import Workspace
 from sim.scenario.build.partitioners import partitioner_of
 from sim.scenario.loader import load, load_text
 from sim.scenario.run.runner import run
+from sim.suite.survey import prepare
 from tests.scenarios.run_kit import Ran, go, text_of
 
 OWN = """
@@ -164,3 +165,12 @@ def test_the_server_of_tools_runs_no_python_outside_of_its_root(tmp_path):
     workspace.check_modules(tmp_path / "beside" / "scenario.yaml", [])
     with pytest.raises(SimulationError, match="Python is run from"):
         workspace.check_modules(tmp_path / "beside" / "scenario.yaml", ["own.py"])
+
+
+def test_the_scenarios_of_a_verdict_have_the_file_beside_them(tmp_path):
+    file = beside(tmp_path / "here", "own.py:Second")
+    made = prepare(file, (), (1,), tmp_path / "verdict")
+    assert len(made.jobs) > 2
+    for job in made.jobs:
+        (producer, _) = load(job.path).producers
+        assert producer.partitioner_source == OWN

@@ -97,7 +97,7 @@ class PartitionedAccumulator(Accumulator):
         count = len(self.queues)
         try:
             answer = self._partitioner.partition(key, size, count, self.led)
-            if type(answer) is int and 0 <= answer < count:
+            if 0 <= answer < count:
                 return answer
             error = PARTITION_OUT_OF_RANGE
         except Exception as failure:  # noqa: BLE001 - a user's code may raise anything

@@ -321,8 +321,8 @@ class Partitioning(Protocol):
         value_size: int,
         partitions: int,
         available: tuple[int, ...],
-    ) -> int:
-        """Returns a partition from 0 to ``partitions`` - 1."""
+    ) -> object:
+        """Returns a partition from 0 to ``partitions`` - 1, as an int."""
 
 
 class OwnPartitioner(RecordPartitioner):
@@ -348,8 +348,12 @@ class OwnPartitioner(RecordPartitioner):
         partition_count: int,
         available: Sequence[int],
     ) -> int:
-        """Asks the user's class, whose errors pass through."""
-        return self._own.partition(self._topic, key, value_bytes, partition_count, tuple(available))
+        """Asks the user's class, whose errors pass through; -1 for what is no int."""
+        answer = self._own.partition(
+            self._topic, key, value_bytes, partition_count, tuple(available)
+        )
+        # Of a class that is not compiled anything may come.
+        return answer if type(answer) is int else -1
 
 
 MakePartitioner = Callable[[Callable[[], float]], RecordPartitioner]
