@@ -25,7 +25,8 @@ from sim.units import Micros
 Form: TypeAlias = Literal[
     "targets", "target", "side", "messages", "duration", "spread", "bandwidth", "whole", "ratio",
     "flag", "word", "directory", "other directory", "partition", "replica", "topic", "config",
-    "broker", "brokers", "more partitions", "offset", "quota", "faults",
+    "broker", "brokers", "more partitions", "offset", "quota", "faults", "partitions", "seek",
+    "reset", "group",
 ]  # fmt: skip
 """Notation of a key's value: its type, its resolution, and its text."""
 
@@ -33,8 +34,8 @@ Span: TypeAlias = Literal["lasting", "instant", "procedure", "operation", "drawn
 """``lasting``: until it is healed; ``instant``: without a duration; ``procedure``: until it is
 completed; ``operation``: an administrator's request, answered later; ``drawn``: another one."""
 
-Hits: TypeAlias = Literal["process", "server", "replica", "producer", "controller", "broker",
-                          "spare broker"]  # fmt: skip
+Hits: TypeAlias = Literal["process", "server", "replica", "producer", "consumer", "controller",
+                          "broker", "spare broker"]  # fmt: skip
 """Form of its target."""
 
 Outage: TypeAlias = Literal["", "service", "data"]

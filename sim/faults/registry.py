@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from sim.faults.consumers import CONSUMER_FAULTS
 from sim.faults.disks import DISK_FAULTS
 from sim.faults.fault import Fault
 from sim.faults.hosts import HOST_FAULTS
@@ -16,7 +17,7 @@ from sim.faults.replicas import REPLICA_FAULTS
 
 _FAMILIES: Final[tuple[type[Fault], ...]] = (
     *PROCESS_FAULTS, *HOST_FAULTS, *LINK_FAULTS, *DISK_FAULTS, *REPLICA_FAULTS,
-    *LOAD_FAULTS, *ADMINISTRATION, *MEMBERSHIP, OneOf,
+    *LOAD_FAULTS, *CONSUMER_FAULTS, *ADMINISTRATION, *MEMBERSHIP, OneOf,
 )  # fmt: skip
 
 KINDS: Final[Mapping[str, type[Fault]]] = {kind.kind: kind for kind in _FAMILIES}

@@ -5,9 +5,10 @@ propagates as in a real cluster.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
-from sim.ids import NO_LEADER, NodeId, TopicPartition
+from sim.ids import NO_LEADER, NO_OFFSET, NodeId, Offset, TopicPartition
+from sim.protocol.clients.admin.group_tool import GroupCommand
 from sim.protocol.messages.base import Request
 from sim.protocol.metadata.records import Voter
 from sim.substrate.distributions import Spread
@@ -66,6 +67,24 @@ class Sender(Protocol):
         """Records passed to ``send()`` so far."""
 
 
+class Reader(Protocol):
+    """A consumer's application."""
+
+    running: bool
+
+    def call(
+        self,
+        what: Literal["seek", "pause", "resume"],
+        partitions: tuple[TopicPartition, ...],
+        offset: Offset = NO_OFFSET,
+        timestamp: int | None = None,
+    ) -> int:
+        """Lets the application seek, pause or resume before its next poll; returns its number."""
+
+    def called(self, number: int) -> tuple[TopicPartition, ...] | None:
+        """Partitions that a call has met; ``None`` if the application has not got to it."""
+
+
 class Operation(Protocol):
     """A request of the administrator."""
 
@@ -83,6 +102,9 @@ class Administrator(Protocol):
 
     def operate(self, request: Request, broker: NodeId = NO_LEADER) -> Operation:
         """Sends a request to the controller, a leader or one broker; the outcome comes later."""
+
+    def run_group_tool(self, command: GroupCommand) -> Operation:
+        """Runs ``kafka-consumer-groups``; the outcome comes later."""
 
 
 class Disk(Protocol):
@@ -211,6 +233,9 @@ class World(Protocol):
 
     def sender(self, name: str) -> Sender | None:
         """The producer of that name; ``None`` if there is none."""
+
+    def reader(self, name: str) -> Reader | None:
+        """The consumer of that name; ``None`` if there is none."""
 
     def is_no_op(self, request: Request) -> bool:
         """True if an administrator's request would change nothing."""

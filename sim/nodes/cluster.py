@@ -10,6 +10,7 @@ from sim.nodes.broker.combined import CombinedNode
 from sim.nodes.broker.node import BrokerNode
 from sim.nodes.broker.zookeeper import ZkControl
 from sim.nodes.clients.admin import AdminNode
+from sim.nodes.clients.consumer import ConsumerNode
 from sim.nodes.clients.producer import ProducerNode
 from sim.nodes.controller.node import ControllerNode
 from sim.nodes.process.base import Node
@@ -105,6 +106,11 @@ class Cluster:
         """The producer of that name; ``None`` if there is none."""
         node = self.nodes.get(name)
         return node if isinstance(node, ProducerNode) else None
+
+    def reader(self, name: str) -> ConsumerNode | None:
+        """The consumer of that name; ``None`` if there is none."""
+        node = self.nodes.get(name)
+        return node if isinstance(node, ConsumerNode) else None
 
     def is_no_op(self, request: Request) -> bool:
         """True if an administrator's request would change nothing."""

@@ -206,6 +206,9 @@ class ReplicaLog(Protocol):
         At least one batch is returned when there is one, however large.
         """
 
+    def offset_for_timestamp(self, timestamp_ms: int) -> Offset:
+        """First offset of a record at or after the timestamp; -1 if there is none."""
+
     def bytes_between(self, start: Offset, end: Offset) -> Bytes:
         """Approximate bytes that a read of [start, end) would return."""
 

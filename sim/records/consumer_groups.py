@@ -13,15 +13,20 @@ from typing import Final, TypeAlias, assert_never
 from sim.ids import TopicPartition
 from sim.protocol.coordinator.group.consumer_group_records import (
     CURRENT_KEY,
+    EPOCH_KEY,
+    GROUP_KEYS,
     MEMBER_KEY,
+    PARTITION_METADATA_KEY,
     SHARE_CURRENT_KEY,
     SHARE_MEMBER_KEY,
     SHARE_TARGET_KEY,
+    TARGET_EPOCH_KEY,
     TARGET_KEY,
     ConsumerGroupEpochRecord,
     ConsumerGroupMemberRecord,
     ConsumerGroupRecord,
     CurrentMemberAssignmentRecord,
+    GroupKeyTombstone,
     MemberState,
     MemberTombstone,
     TargetAssignmentEpochRecord,
@@ -32,15 +37,14 @@ from sim.units import MS
 from sim.wire.fields import Value
 from sim.wire.schemas import decode_as, encode
 
-_EPOCH_KEY: Final = 3
-_TARGET_EPOCH_KEY: Final = 6
 _SHARE_EPOCH_KEY: Final = 11
 _SHARE_TARGET_EPOCH_KEY: Final = 12
 
 _NAMES: Final[Mapping[int, str]] = {
-    _EPOCH_KEY: "ConsumerGroupMetadata",
+    EPOCH_KEY: "ConsumerGroupMetadata",
+    PARTITION_METADATA_KEY: "ConsumerGroupPartitionMetadata",
     MEMBER_KEY: "ConsumerGroupMemberMetadata",
-    _TARGET_EPOCH_KEY: "ConsumerGroupTargetAssignmentMetadata",
+    TARGET_EPOCH_KEY: "ConsumerGroupTargetAssignmentMetadata",
     TARGET_KEY: "ConsumerGroupTargetAssignmentMember",
     CURRENT_KEY: "ConsumerGroupCurrentMemberAssignment",
     SHARE_MEMBER_KEY: "ShareGroupMemberMetadata",
@@ -64,7 +68,9 @@ _Written: TypeAlias = (
 def key_of(record: ConsumerGroupRecord) -> bytes:
     """The key, with its type in front."""
     number, member = _type_of(record), ""
-    if not isinstance(record, ConsumerGroupEpochRecord | TargetAssignmentEpochRecord):
+    if not isinstance(
+        record, ConsumerGroupEpochRecord | TargetAssignmentEpochRecord | GroupKeyTombstone
+    ):
         member = record.member_id
     fields: dict[str, Value] = {"groupId": record.group}
     if member:
@@ -84,7 +90,7 @@ def has_type(kind: int) -> bool:
 
 
 def decode(kind: int, key: bytes, value: bytes | None) -> ConsumerGroupRecord | None:
-    """The record; ``None`` for a tombstone that is not a member's.
+    """The record; ``None`` for a tombstone of a share group's epochs.
 
     Args:
         kind: The key's type, one of :func:`has_type`.
@@ -94,7 +100,11 @@ def decode(kind: int, key: bytes, value: bytes | None) -> ConsumerGroupRecord | 
     named = decode_as(f"{_NAMES[kind]}Key", key).values
     group, member = _text(named["groupId"]), _text(named.get("memberId", ""))
     if value is None:
+        if kind in GROUP_KEYS:
+            return GroupKeyTombstone(group, kind)
         return MemberTombstone(group, member, kind) if member else None
+    if kind == PARTITION_METADATA_KEY:
+        return None  # until 4.0, in place of a hash
     fields = decode_as(f"{_NAMES[kind]}Value", value).values
     if kind in _SHARE_READERS:
         return replace(_SHARE_READERS[kind](group, member, fields), share=True)
@@ -108,16 +118,16 @@ def _type_of(record: ConsumerGroupRecord) -> int:
     current_key, target_key, member_key = member_keys(share=record.share)
     match record:
         case ConsumerGroupEpochRecord():
-            return _SHARE_EPOCH_KEY if record.share else _EPOCH_KEY
+            return _SHARE_EPOCH_KEY if record.share else EPOCH_KEY
         case ConsumerGroupMemberRecord():
             return member_key
         case TargetAssignmentEpochRecord():
-            return _SHARE_TARGET_EPOCH_KEY if record.share else _TARGET_EPOCH_KEY
+            return _SHARE_TARGET_EPOCH_KEY if record.share else TARGET_EPOCH_KEY
         case TargetAssignmentMemberRecord():
             return target_key
         case CurrentMemberAssignmentRecord():
             return current_key
-        case MemberTombstone():
+        case MemberTombstone() | GroupKeyTombstone():
             return record.key_type
         case _:
             assert_never(record)
@@ -160,7 +170,7 @@ def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
                 "assignedPartitions": _by_topic(record.assigned),
                 "partitionsPendingRevocation": _by_topic(record.pending_revocation),
             }
-        case MemberTombstone():
+        case MemberTombstone() | GroupKeyTombstone():
             return None
         case _:
             assert_never(record)
@@ -218,9 +228,9 @@ def _read_current(group: str, member: str, fields: _Fields) -> _Written:
 
 
 _READERS: Final[Mapping[int, Callable[[str, str, _Fields], _Written]]] = {
-    _EPOCH_KEY: _read_epoch,
+    EPOCH_KEY: _read_epoch,
     MEMBER_KEY: _read_member,
-    _TARGET_EPOCH_KEY: _read_target_epoch,
+    TARGET_EPOCH_KEY: _read_target_epoch,
     TARGET_KEY: _read_target,
     CURRENT_KEY: _read_current,
 }

@@ -201,6 +201,12 @@ class ListLog:
             found.append(batch)
         return tuple(found)
 
+    def offset_for_timestamp(self, timestamp_ms: int) -> int:
+        for batch in self.batches:
+            if batch.max_timestamp_ms >= timestamp_ms and batch.last_offset >= self.log_start_offset:
+                return max(batch.base_offset, self.log_start_offset)
+        return -1
+
     def bytes_between(self, start: int, end: int) -> int:
         return sum(batch.size_bytes for batch in self.read(start, end, 1 << 62))
 

@@ -6,7 +6,7 @@ from typing import Final
 from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer
 from sim.checking.partition import Partition
-from sim.ids import OFFSETS_TOPIC, NodeId, server_name
+from sim.ids import OFFSETS_TOPIC, NodeId, TopicPartition, server_name
 from sim.trace.rows.clients import (
     Assignments,
     AssignmentsRow,
@@ -15,6 +15,8 @@ from sim.trace.rows.clients import (
     GroupMembersRow,
     Groups,
     GroupsRow,
+    Positions,
+    PositionsRow,
     Reads,
     ReadsRow,
 )
@@ -25,6 +27,9 @@ COMMIT_ANSWER_US_MAX: Final[Micros] = 30 * SECOND
 """request.timeout.ms of a consumer: greatest age of a commit's response."""
 
 _GENERATIONS_KEPT: Final = 16
+
+DELETED: Final = frozenset({"forgotten", "deleted"})
+"""Reasons of rows of groups that are removed: the next group of the name begins with 1."""
 
 KEPT_OFFSETS: Final = "while no record of __consumer_offsets is lost: a group then restarts at 0"
 """The condition of a coordinator's durable group state."""
@@ -61,8 +66,8 @@ class ReadsAdvance(Invariant):
     sentence = "Within one assignment a consumer's positions in a partition strictly increase."
     source = "S26; SubscriptionState.position"
     conditions = (
-        "no share group; no unclean election and no lossy crash of this partition before (they "
-        "reset it)"
+        "no share group; no seek in between; no unclean election and no lossy crash of this "
+        "partition before (they reset it)"
     )
 
     def __init__(self) -> None:
@@ -75,6 +80,7 @@ class ReadsAdvance(Invariant):
         observer.reads.append(self._read)
         observer.listen("assignments", self._assignment)
         observer.listen("node_states", self._node_state)
+        observer.listen("positions", self._position)
 
     def _read(self, partition: Partition, row: ReadsRow) -> None:
         consumer = row[Reads.CONSUMER]
@@ -98,6 +104,13 @@ class ReadsAdvance(Invariant):
 
     def _assignment(self, row: AssignmentsRow) -> None:
         self._forget(row[Assignments.CONSUMER])
+
+    def _position(self, row: PositionsRow) -> None:
+        if row[Positions.REASON] == "seek":
+            place = TopicPartition(row[Positions.TOPIC], row[Positions.PARTITION])
+            held = self._held.get(row[Positions.CONSUMER], {}).pop(str(place), None)
+            if held is not None:
+                held.positions.pop(row[Positions.CONSUMER], None)
 
     def _node_state(self, row: NodeStatesRow) -> None:
         if row[NodeStates.STATE] == "started":
@@ -129,6 +142,9 @@ class AssignmentsDisjoint(Invariant):
         observer.listen("groups", self._group)
 
     def _group(self, row: GroupsRow) -> None:
+        if row[Groups.REASON] in DELETED:
+            self._owners.pop(row[Groups.GROUP], None)
+            return
         if row[Groups.REASON] != "created" or row[Groups.GROUP] not in self._owners:
             return
         lost = lost_offsets(self._partitions)
@@ -175,6 +191,8 @@ class GenerationsAreKept(Invariant):
 
     def _group(self, row: GroupsRow) -> None:
         at, broker, group, _, generation, _, reason = row
+        if reason in DELETED:
+            self._committed.pop(group, None)
         if reason == "assignment committed":
             self._committed[group] = max(generation, self._committed.get(group, 0))
         if reason != "loaded":

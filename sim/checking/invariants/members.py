@@ -4,7 +4,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from sim.checking.invariant import Invariant
-from sim.checking.invariants.clients import COMMIT_ANSWER_US_MAX, KEPT_OFFSETS, lost_offsets
+from sim.checking.invariants.clients import (
+    COMMIT_ANSWER_US_MAX,
+    DELETED,
+    KEPT_OFFSETS,
+    lost_offsets,
+)
 from sim.checking.observer import Observer
 from sim.checking.partition import Partition
 from sim.ids import server_name
@@ -75,6 +80,9 @@ class MemberEpochsAdvance(Invariant):
 
     def _group(self, row: GroupsRow) -> None:
         _at, _broker, group, _state, epoch, _members, reason = row
+        if reason in DELETED:
+            self._epochs.pop(group, None)
+            self._reached.pop(group, None)
         if reason == "loaded" and group in self._epochs:
             lost = lost_offsets(self._partitions)
             if lost is not None:

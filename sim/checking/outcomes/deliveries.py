@@ -1,8 +1,8 @@
 """Deliveries of records to each reader: a group, or a consumer without one.
 
 Every record in the final leader's log between a reader's first and last positions should have been
-returned to it once. Otherwise it is *undelivered*, or *skipped by a reset* if ``auto.offset.reset``
-jumped over it; returned again it is *delivered twice*. Records that it passed and retention removed
+returned to it once. Otherwise it is *undelivered*, or *skipped by a reset* if ``auto.offset.reset``,
+the application's seek or a reset of the group's offsets jumped over it; returned again it is *delivered twice*. Records that it passed and retention removed
 are *removed unread*. A record that was returned and is not in the log, without a policy that
 removed it, was *read and lost* later (a dirty read); one of
 an aborted transaction was *read aborted*, which only readers of uncommitted data do lawfully.
@@ -26,6 +26,10 @@ KINDS: Final = (
     "read_lost", "read_aborted",
 )  # fmt: skip
 """Counts of a reader; ``delivered`` counts each record once."""
+
+
+_SOUGHT: Final = frozenset({"seek", "reset-offsets"})
+"""Reasons of jumps that the application, or the tool for groups, has ordered."""
 
 
 class _Reader:
@@ -87,7 +91,9 @@ class Deliveries:
         reader = self._readers.get(name)
         if reader is None:
             reader = self._readers[name] = _Reader()
-        if row[Positions.REASON] == "reset" and reader.at >= 0:
+        if row[Positions.REASON] in _SOUGHT and 0 <= reader.at < offset:
+            reader.jumped = reader.jumped.union(IntervalSet(((reader.at, offset),)))
+        elif row[Positions.REASON] == "reset" and reader.at >= 0:
             # A jump backwards follows a truncation: other records may be there now.
             start = reader.at if reader.at < offset else reader.begin
             reader.jumped = reader.jumped.union(IntervalSet(((start, offset),)))

@@ -6,7 +6,7 @@ Source: ``LocalLog.read``, ``LogSegment.read``.
 from collections.abc import Callable
 
 from sim.errors import CorruptRecord
-from sim.ids import Offset, TopicPartition
+from sim.ids import NO_OFFSET, Offset, TopicPartition
 from sim.log.partition.segment import Segment
 from sim.log.store.page_cache import PageCache
 from sim.units import Bytes
@@ -71,6 +71,27 @@ class FileReader:
         if found and position < segment.size:
             self._hint = (found[-1].last_offset + 1, segment, position)
         return tuple(found)
+
+    def offset_for_timestamp(self, timestamp_ms: int, start: Offset) -> Offset:
+        """First offset from ``start`` on of a record at or after the timestamp; -1 for none.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+            CorruptRecord: If a header or a record on the way is damaged.
+
+        Source: ``UnifiedLog.fetchOffsetByTimestamp``, ``LogSegment.findOffsetByTimestamp``.
+        """
+        try:
+            for segment in self._segments_from(start):
+                if segment.largest_timestamp_ms() >= timestamp_ms:
+                    for _, batch in segment.batches(0):
+                        if batch.max_timestamp_ms >= timestamp_ms and batch.last_offset >= start:
+                            for record in batch.records():
+                                if record.timestamp_ms >= timestamp_ms and record.offset >= start:
+                                    return record.offset
+        except MalformedBytes as error:
+            raise CorruptRecord(f"{self._partition}: {error}") from error
+        return NO_OFFSET
 
     def _locate(self, offset: Offset) -> tuple[Segment, Bytes] | None:
         """Position of the batch that holds the offset, or of the next one."""

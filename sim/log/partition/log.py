@@ -3,9 +3,8 @@
 Synchronous, as Kafka's ``UnifiedLog`` is under its lock; the caller pays simulated time for the
 bytes that a flush reports. Retention and compaction have modules of their own.
 
-Two simplifications: truncation to an offset within a batch leaves the log end at that batch's base
-offset; and a set of fetched batches larger than ``segment.bytes`` is written batch by batch instead
-of being rejected.
+Simplified: truncation within a batch leaves the log end at that batch's base offset; fetched batches
+larger than ``segment.bytes`` together are written batch by batch instead of being rejected.
 
 Source: ``UnifiedLog``, ``LocalLog``, ``LogValidator``; KIP-101, KIP-98.
 """
@@ -253,8 +252,7 @@ class PartitionLog:
     def bytes_between(self, start: Offset, end: Offset) -> Bytes:
         """Estimated bytes that a read of [start, end) would return; exact enough for ``minBytes``.
 
-        Exact at the tail up to 64 MiB; below it, exact to ``index.interval.bytes`` and a batch.
-        """
+        Exact at the tail up to 64 MiB; below it, to ``index.interval.bytes`` and a batch."""
         if start >= end or start >= self.log_end_offset:
             return 0
         if start >= self._tail.first_offset:
@@ -273,6 +271,10 @@ class PartitionLog:
             if found is not None:
                 for _, batch in segment.batches(found[0]):
                     yield batch
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> Offset:
+        """First offset of a record at or after the timestamp; -1 if there is none."""
+        return self._reader.offset_for_timestamp(timestamp_ms, self.log_start_offset)
 
     # -- cutting -----------------------------------------------------------------------------------
 

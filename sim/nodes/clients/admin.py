@@ -10,12 +10,16 @@ from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
 from sim.protocol.clients.admin.bootstrap import Admin, TopicsExist, TopicsRequested
 from sim.protocol.clients.admin.client import AdminClient, OperationDone, OperationRequested
+from sim.protocol.clients.admin.group_tool import GroupCommand, GroupCommandGiven, GroupTool
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE
 from sim.protocol.messages.admin import AlterClientQuotasRequest, QuotaAlteration
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.cluster import NewTopic
 from sim.protocol.messages.delete_records import DeleteRecordsRequest
 from sim.substrate.host import Host
+
+
+_GROUP_TOOL = "group-tool"
 
 
 class Operation:
@@ -99,6 +103,17 @@ class AdminNode(Node):
         number = len(self._operations)
         self._operations.append(operation)
         self.deliver(self._client, OperationRequested(number, request, broker))
+        return operation
+
+    def run_group_tool(self, command: GroupCommand) -> Operation:
+        """Runs ``kafka-consumer-groups``; the outcome comes later."""
+        operation = Operation("the group coordinator", "done")
+        number = len(self._operations)
+        self._operations.append(operation)
+        tool = self.ports.get(_GROUP_TOOL)
+        if tool is None:
+            tool = self.add_machine(_GROUP_TOOL, GroupTool(self._brokers, self.name))
+        self.deliver(tool, GroupCommandGiven(number, command))
         return operation
 
     def _set_quotas(self, quotas: tuple[QuotaAlteration, ...]) -> None:

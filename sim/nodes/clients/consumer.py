@@ -4,14 +4,23 @@ Source: ``org.apache.kafka.clients.consumer.KafkaConsumer``.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 from sim.error_codes import ErrorCode
-from sim.ids import NodeId, Offset, TopicPartition
+from sim.ids import NO_OFFSET, NodeId, Offset, TopicPartition
 from sim.nodes.process.base import Node
 from sim.nodes.process.port import Machine, Port
 from sim.nodes.process.process import World
 from sim.protocol.clients.consumer.config import ConsumerConfig, ConsumerSetup
-from sim.protocol.clients.consumer.consumer import CloseConsumer, Consumer, Deliver, Start, Stopped
+from sim.protocol.clients.consumer.consumer import (
+    ApplicationCall,
+    ApplicationCalled,
+    CloseConsumer,
+    Consumer,
+    Deliver,
+    Start,
+    Stopped,
+)
 from sim.substrate.host import Host
 from sim.trace.rows.clients import CommittedReadersRow, ReadsRow
 from sim.trace.writer import TableWriter
@@ -46,6 +55,9 @@ class ConsumerNode(Node):
         self._reads: TableWriter[ReadsRow] = self.trace.table("reads")
         self.performers[Deliver] = self._deliver_records
         self.performers[Stopped] = self._stopped
+        self.performers[ApplicationCalled] = self._called
+        self._calls: list[tuple[TopicPartition, ...] | None] = []
+        """Partitions that each call of the application has met; ``None`` before it."""
 
     def boot(self) -> None:
         """Creates the client and begins to poll."""
@@ -73,6 +85,19 @@ class ConsumerNode(Node):
         """
         self.call_at(self.kernel.now(), self._close)
 
+    def call(
+        self,
+        what: Literal["seek", "pause", "resume"],
+        partitions: tuple[TopicPartition, ...],
+        offset: Offset = NO_OFFSET,
+        timestamp: int | None = None,
+    ) -> int:
+        """Lets the application seek, pause or resume before its next poll; returns its number."""
+        self._calls.append(None)
+        call = ApplicationCall(len(self._calls) - 1, what, partitions, offset, timestamp)
+        self.call_at(self.kernel.now(), self._deliver_call, call)
+        return call.number
+
     # -- views ------------------------------------------------------------------------------------
 
     def assignment(self) -> tuple[TopicPartition, ...]:
@@ -89,11 +114,22 @@ class ConsumerNode(Node):
         """Last offset acknowledged as committed; -1 for none."""
         return self._consumer.committed().get(partition, -1) if self._consumer is not None else -1
 
+    def called(self, number: int) -> tuple[TopicPartition, ...] | None:
+        """Partitions that a call has met; ``None`` if the application has not got to it."""
+        return self._calls[number]
+
     # -- effects ----------------------------------------------------------------------------------
 
     def _close(self) -> None:
         assert self._port is not None, "a process that runs has booted"
         self.deliver(self._port, CloseConsumer())
+
+    def _deliver_call(self, call: ApplicationCall) -> None:
+        assert self._port is not None, "a process that runs has booted"
+        self.deliver(self._port, call)
+
+    def _called(self, _port: Port, effect: ApplicationCalled) -> None:
+        self._calls[effect.number] = effect.partitions
 
     def _deliver_records(self, _port: Port, effect: Deliver) -> None:
         self._reads.add(read_row(self.kernel.now(), self.name, self.config.group_id, effect))

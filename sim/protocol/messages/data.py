@@ -251,7 +251,10 @@ EARLIEST_TIMESTAMP = -2
 
 @dataclass(frozen=True, slots=True)
 class ListOffsetsRequest(Request):
-    """``timestamp`` is LATEST_TIMESTAMP or EARLIEST_TIMESTAMP; ``replica_id`` -1 for clients."""
+    """``timestamp``: LATEST_TIMESTAMP, EARLIEST_TIMESTAMP, or milliseconds since 1970.
+
+    ``replica_id`` is -1 for clients.
+    """
 
     partition: TopicPartition
     timestamp: int

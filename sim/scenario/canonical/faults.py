@@ -63,6 +63,7 @@ _SHOWN: Final[dict[Form, Callable[[Any], Plain]]] = {
     "bandwidth": show_bandwidth,
     "partition": str,
     "replica": str,
+    "partitions": lambda places: [str(place) for place in places],
     "topic": lambda topic: topic.name,
     "config": lambda changes: {change.name: change.value for change in changes},
     "broker": server_name,

@@ -147,7 +147,9 @@ def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None
             _check_no_client(fault, targets, "brokers")
             _check_one_broker(fault)
         case "producer":
-            _check_producers(fault, targets)
+            _check_clients(fault, "producer", targets.producers)
+        case "consumer":
+            _check_clients(fault, "consumer", targets.consumers)
         case "controller":
             _check_controller(fault, cluster)
         case "broker" | "spare broker":
@@ -177,14 +179,14 @@ def _check_one_broker(fault: Fault) -> None:
         )
 
 
-def _check_producers(fault: Fault, targets: Targets) -> None:
+def _check_clients(fault: Fault, what: str, known: Sequence[str]) -> None:
     for target in fault.targets:
-        if not target.names or any(name not in targets.producers for name in target.names):
+        if not target.names or any(name not in known for name in target.names):
             raise Problem(
                 ("target",),
-                f"{target.text!r} is no producer",
-                one_of(tuple(targets.producers)) or "no producers in this scenario",
-                nearest(target.text, targets.producers),
+                f"{target.text!r} is no {what}",
+                one_of(tuple(known)) or f"no {what}s in this scenario",
+                nearest(target.text, known),
             )
 
 

@@ -158,6 +158,28 @@ class _Entry:
         """A partition by its name."""
         return self.targets.partition_under(key.name, text)
 
+    def partitions(self, key: Key, texts: tuple[str, ...]) -> tuple[TopicPartition, ...]:
+        """Partitions, or topics for all of theirs, each once."""
+        found: list[TopicPartition] = []
+        for text in texts:
+            topic = self.targets.topics.get(text)
+            if topic is None:
+                found.append(self.partition(key, text))
+            else:
+                found += [TopicPartition(text, number) for number in range(topic.partitions)]
+        for place in found:
+            if found.count(place) > 1:
+                raise Problem((key.name,), f"{place} twice", "each partition once")
+        return tuple(found)
+
+    def group(self, key: Key, name: str) -> str:
+        """A group of the scenario, but none of another kind than consumers'."""
+        known = self.targets.consumer_groups
+        if name not in known:
+            allowed = ", ".join(known) or "no groups of consumers in this scenario"
+            raise Problem((key.name,), f"no group {name!r}", allowed, nearest(name, known))
+        return name
+
     def replica(self, key: Key, text: str | None) -> TopicPartition:
         """The partition that is given, or that the target names."""
         (target,) = self.values["targets"]
@@ -263,6 +285,8 @@ _RESOLVERS: Final[dict[Form, Callable[[_Entry, Key, Any], object]]] = {
     "other directory": _Entry.other_directory,
     "partition": _Entry.partition,
     "replica": _Entry.replica,
+    "partitions": _Entry.partitions,
+    "group": _Entry.group,
     "topic": _Entry.topic,
     "more partitions": _Entry.more_partitions,
     "config": _Entry.config,

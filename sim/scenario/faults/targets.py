@@ -54,6 +54,10 @@ class Targets:
             if isinstance(load, ProducerSpec)
             for name in load.client_names
         ]
+        readers = [w for w in workloads if isinstance(w, ConsumerSpec) and not w.is_share]
+        self.consumers = tuple(name for reader in readers for name in reader.client_names)
+        """Consumers whose application seeks and pauses."""
+        self.consumer_groups = tuple(dict.fromkeys(w.group for w in readers if w.group))
         if self._controllers:
             self._fixed[_ALL] = Target(_ALL, _ALL, names=self._controllers)
         if self._zookeepers:

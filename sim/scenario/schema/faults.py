@@ -91,6 +91,10 @@ _TYPES: Final[dict[Form, Any]] = {
     "broker": str,
     "brokers": Words,
     "offset": _Whole | Literal["high-watermark"],
+    "partitions": Words,
+    "seek": _Whole | Literal["beginning", "end"],
+    "reset": _Whole | Literal["earliest", "latest", "current"],
+    "group": str,
 }
 
 

@@ -10,6 +10,7 @@ from sim.protocol.messages import (
     data,
     delete_records,
     group,
+    group_admin,
     leader_epochs,
     log_dirs,
     metadata,
@@ -238,6 +239,18 @@ GROUP = [
     (lambda n: consumer_group.ConsumerGroupHeartbeatResponse(NONE, UUID, 1, 0, places(n)),
      lambda n: {"memberId": UUID,
                 "assignment": {"topicPartitions": [{"partitions": list(range(n))}]}}),
+    (lambda n: group_admin.DescribeGroupsRequest("billing"), lambda n: {"groups": ["billing"]}),
+    (lambda n: group_admin.DescribeGroupsResponse(NONE, "Empty"),
+     lambda n: {"groups": [{"groupId": "billing", "groupState": "Empty",
+                            "protocolType": "consumer"}]}),
+    (lambda n: group_admin.DeleteGroupsRequest("billing"),
+     lambda n: {"groupsNames": ["billing"]}),
+    (lambda n: group_admin.DeleteGroupsResponse(NONE), lambda n: {"results": [
+        {"groupId": "billing"}]}),
+    (lambda n: group_admin.OffsetDeleteRequest("billing", places(n)),
+     lambda n: {"groupId": "billing", "topics": topics(n)}),
+    (lambda n: group_admin.OffsetDeleteResponse(NONE, tuple((p, NONE) for p in places(n))),
+     lambda n: {"topics": topics(n)}),
 ]  # fmt: skip
 
 QUORUM_MESSAGES = [

@@ -48,6 +48,8 @@ ROUGH = {
     "HeartbeatRequest": (-23, -23), "HeartbeatResponse": (34, 34),
     "LeaveGroupRequest": (-22, -22), "OffsetCommitRequest": (-20, 178),
     "OffsetCommitResponse": (10, -53), "OffsetFetchRequest": (-15, -51),
+    "DescribeGroupsRequest": (14, 14), "DeleteGroupsRequest": (15, 15),
+    "DeleteGroupsResponse": (24, 24), "OffsetDeleteResponse": (20, 20),
     "OffsetFetchResponse": (-15, -195), "ConsumerGroupHeartbeatRequest": (-32, -32),
     "VoteRequest": (-83, -83), "BeginQuorumEpochRequest": (-82, -82),
     "EndQuorumEpochRequest": (-105, -105), "QuorumFetchRequest": (-101, -101),

@@ -43,6 +43,9 @@ def no_replica_differs(ran):
     )
 
 
+ALONE = {"name": "alone", "group": "none", "topics": ["orders"]}
+
+
 # -- the language ---------------------------------------------------------------------------------
 
 
@@ -58,7 +61,7 @@ def test_each_kind_takes_effect_and_costs_no_acknowledged_record(kind, tmp_path)
     topic = {"config": FLUSHED["config"] | {"segment.ms": 600}}
     ran = go(
         tmp_path, faults=[do(kind, **EACH_KIND[kind])], topic=topic, producer={"rate": "200/s"},
-        lasts="4s",
+        consumers=[ALONE] if KINDS[kind].hits == "consumer" else [], lasts="4s",
     )  # fmt: skip
     (fault,) = ran.faults
     assert fault["took_effect"], fault["effect"]

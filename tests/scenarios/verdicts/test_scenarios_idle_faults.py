@@ -48,6 +48,9 @@ RAFT = {"partitions": 1, "config": {}}
 PARTS = {
     "topics": TOPICS,
     "producers": CLIENTS,
+    "consumers": [
+        {"name": "sleeper", "group": "sleepers", "topics": ["wide"], "start": "9900ms"},
+    ],
     "cluster": {"brokers": 4, "initial.brokers": 3, "disk": {"directories": 2}},
     "lasts": "10s",
     "then": "stop",

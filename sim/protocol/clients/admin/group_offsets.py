@@ -1,10 +1,10 @@
-"""ListConsumerGroupOffsets and AlterConsumerGroupOffsets of a client that is no member.
+"""Requests of a client that is no member to the coordinators of groups.
 
 Each request goes to the group's coordinator, found by FindCoordinator. Failed ones are retried
 until the timeout, as by Kafka's admin client.
 
-Source: ``KafkaAdminClient.{listConsumerGroupOffsets,alterConsumerGroupOffsets}``,
-``CoordinatorStrategy``.
+Source: ``KafkaAdminClient.{listConsumerGroupOffsets,alterConsumerGroupOffsets,
+describeConsumerGroups,deleteConsumerGroups,deleteConsumerGroupOffsets}``, ``CoordinatorStrategy``.
 """
 
 from collections.abc import Callable
@@ -23,6 +23,11 @@ from sim.protocol.messages.group import (
     OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
+)
+from sim.protocol.messages.group_admin import (
+    DeleteGroupsResponse,
+    DescribeGroupsResponse,
+    OffsetDeleteResponse,
 )
 from sim.units import MS, SECOND, Micros
 
@@ -51,6 +56,15 @@ _RETRIED: Final = frozenset(
 )
 
 
+_RESPONSES = (
+    OffsetFetchResponse,
+    OffsetCommitResponse,
+    DescribeGroupsResponse,
+    DeleteGroupsResponse,
+    OffsetDeleteResponse,
+)
+
+
 @dataclass(slots=True)
 class _Call:
     """One request to one group's coordinator, until it is answered or times out."""
@@ -59,6 +73,8 @@ class _Call:
     request: Request
     answered: OnGroupResponse
     deadline: Micros
+    expired: Callable[[Micros], None]
+    """Called when it has timed out."""
 
 
 class GroupOffsets:
@@ -88,7 +104,7 @@ class GroupOffsets:
     ) -> None:
         """Fetches a group's committed offsets; ``stable``: once no transaction has pending ones."""
         request = OffsetFetchRequest(group, partitions, require_stable=stable)
-        self._call(_Call(group, request, answered, now + API_TIMEOUT_US), now)
+        self.send(group, request, answered, now)
 
     def commit(
         self,
@@ -99,8 +115,19 @@ class GroupOffsets:
         timeout_us: Micros = API_TIMEOUT_US,
     ) -> None:
         """Commits a group's offsets; a group with members refuses it (UNKNOWN_MEMBER_ID)."""
-        request = OffsetCommitRequest(group, "", -1, offsets)
-        self._call(_Call(group, request, answered, now + timeout_us), now)
+        self.send(group, OffsetCommitRequest(group, "", -1, offsets), answered, now, timeout_us)
+
+    def send(
+        self,
+        group: str,
+        request: Request,
+        answered: OnGroupResponse,
+        now: Micros,
+        timeout_us: Micros = API_TIMEOUT_US,
+        expired: Callable[[Micros], None] = lambda _now: None,
+    ) -> None:
+        """Sends any request to a group's coordinator; ``expired`` is called at the timeout."""
+        self._call(_Call(group, request, answered, now + timeout_us, expired), now)
 
     def handle(self, event: ResponseReceived | RequestFailed | TimerFired, now: Micros) -> None:
         """Handles a response, a failure, or the timer ``retry``."""
@@ -143,11 +170,12 @@ class GroupOffsets:
 
     def _again(self, call: _Call, now: Micros) -> None:
         if now + RETRY_US >= call.deadline:
-            return  # timed out: the next round requests it again
+            call.expired(now)  # without a callback, the next round requests it again
+            return
         self._waiting.append(call)
         self.effects.append(SetTimer("retry", now + RETRY_US))
 
 
 def _error_of(response: Response) -> ErrorCode:
-    assert isinstance(response, OffsetFetchResponse | OffsetCommitResponse)
+    assert isinstance(response, _RESPONSES)
     return response.error

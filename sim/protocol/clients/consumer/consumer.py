@@ -2,8 +2,7 @@
 
 The application polls, processes each record, and polls again. The client works during a poll
 (joining, auto-commit, fetching), except for heartbeats, which have their own thread. With
-``group.protocol`` consumer (KIP-848) polls continue during reconciliation. Left out: seek and
-pause.
+``group.protocol`` consumer (KIP-848) polls continue during reconciliation.
 
 Source: ``ClassicKafkaConsumer``, ``AsyncKafkaConsumer``, ``ConsumerCoordinator``,
 ``AbstractFetch``.
@@ -19,10 +18,11 @@ from sim.protocol.clients.consumer.commits import ConsumerCommits, Offsets
 from sim.protocol.clients.consumer.config import ConsumerSetup
 from sim.protocol.clients.consumer.consumer_protocol import ConsumerMembershipManager, Holdings
 from sim.protocol.clients.consumer.context import ConsumerEffect
-from sim.protocol.clients.consumer.effects import Deliver, Stopped
+from sim.protocol.clients.consumer.effects import ApplicationCalled, Deliver, Stopped
 from sim.protocol.clients.consumer.fetcher import ConsumerFetcher
 from sim.protocol.clients.consumer.poll_loop import (
     CLOSE_TIMEOUT_US,
+    ApplicationCall,
     CloseConsumer,
     ConsumerEvent,
     PollLoop,
@@ -34,6 +34,8 @@ from sim.units import Micros
 
 __all__ = [
     "CLOSE_TIMEOUT_US",
+    "ApplicationCall",
+    "ApplicationCalled",
     "CloseConsumer",
     "Consumer",
     "ConsumerEffect",
@@ -95,6 +97,18 @@ class Consumer(PollLoop):
             if count == 0:
                 return
             self._process(count, now)
+
+    def _call(self) -> None:
+        """Seeks, pauses or resumes, before the next poll."""
+        calls, self._calls = self._calls, []
+        for each in calls:
+            done = tuple(place for place in each.partitions if self._called(each, place))
+            self._link.effects.append(ApplicationCalled(each.number, done))
+
+    def _called(self, each: ApplicationCall, place: TopicPartition) -> bool:
+        if each.call == "seek":
+            return self._positions.seek(place, each.offset, each.timestamp)
+        return self._positions.pause(place, paused=each.call == "pause")
 
     def _process(self, count: int, now: Micros) -> None:
         """The application works on what it got."""

@@ -13,7 +13,12 @@ from typing import TypeAlias
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
 from sim.protocol.clients.consumer.config import ConsumerConfig
-from sim.protocol.clients.consumer.effects import Deliver, ExternalWrite, Stopped
+from sim.protocol.clients.consumer.effects import (
+    ApplicationCalled,
+    Deliver,
+    ExternalWrite,
+    Stopped,
+)
 from sim.protocol.clients.consumer.work import WorkEnding, WorkTaken
 from sim.protocol.effects import CancelTimer, Disconnect, Effect, Send, SetTimer
 from sim.protocol.events import RequestFailed, ResponseReceived
@@ -25,7 +30,9 @@ COORDINATOR_CHANNEL = "coordinator"
 """Connection to the coordinator, separate from that of fetches, as in Kafka."""
 
 
-ConsumerEffect = Effect | Deliver | Stopped | WorkTaken | WorkEnding | ExternalWrite
+ConsumerEffect = (
+    Effect | Deliver | Stopped | ApplicationCalled | WorkTaken | WorkEnding | ExternalWrite
+)
 """Effects of a consumer; the last three only of a task or a sink."""
 
 OnAnswer: TypeAlias = Callable[[NodeId, Response | None, ErrorCode, Micros], None]

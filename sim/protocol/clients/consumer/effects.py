@@ -47,6 +47,17 @@ def delivery(
 
 
 @dataclass(frozen=True, slots=True)
+class ApplicationCalled:
+    """A call of the application is carried out, on those of its partitions that were assigned.
+
+    A pause or a resumption leaves out those that were so before.
+    """
+
+    number: int
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExternalWrite:
     """A sink task writes to the external system, which stores it at once."""
 

@@ -3,8 +3,8 @@
 A partition is fetched only when nothing of it is buffered, and from a broker only when nothing of
 any of its partitions is, so fetching is at most one response ahead of the application. A partition
 is fetched from its leader, or from its preferred read replica (KIP-392), until its lease of
-``metadata.max.age.ms`` ends, another leader is known, it is offline, or a fetch from it fails. Left
-out: pauses.
+``metadata.max.age.ms`` ends, another leader is known, it is offline, or a fetch from it fails. What
+is buffered of a paused partition stays there.
 
 A partition whose broker does not lead it waits here for newer metadata; Kafka sends to the same
 broker again until it has them.
@@ -124,6 +124,7 @@ class ConsumerFetcher:
         buffered = [
             item.position.read_from(self._metadata.leader(item.partition), now)
             for item in self._buffer
+            if not item.position.paused
         ]
         for node, places in self._by_node.items():
             session = self._sessions.get(node)
@@ -139,7 +140,7 @@ class ConsumerFetcher:
         self._lease_ends = NEVER
         self._by_node = {}
         for place, position in self._positions.all().items():
-            if position.stage is not Stage.FETCHING:
+            if position.stage is not Stage.FETCHING or position.paused:
                 continue
             known = self._metadata.leader(place)
             if known.leader < 0:
@@ -261,6 +262,7 @@ class ConsumerFetcher:
         count = 0
         self.collected = []
         buffer = self._buffer
+        paused: list[_Buffered] = []
         while buffer and count < limit:
             item = buffer[0]
             position = item.position
@@ -277,6 +279,9 @@ class ConsumerFetcher:
             elif item.result.preferred >= 0:
                 self._prefer(item, now)
                 done = True
+            elif position.paused:
+                paused.append(buffer.popleft())
+                continue
             else:
                 count += self._drain(item, limit - count)
                 done = item.next_batch == len(item.result.batches)
@@ -285,6 +290,7 @@ class ConsumerFetcher:
             if done:
                 buffer.popleft()
                 self._positions.changed = True
+        buffer.extend(paused)
         return count
 
     def _drain(self, item: _Buffered, limit: int) -> int:

@@ -9,9 +9,9 @@ Source: ``KafkaConsumer``, ``ConsumerDelegate``.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Literal, assert_never
 
-from sim.ids import TopicPartition
+from sim.ids import NO_OFFSET, Offset, TopicPartition
 from sim.protocol.clients.consumer.classic_protocol import ConsumerMembership
 from sim.protocol.clients.consumer.config import ConsumerSetup
 from sim.protocol.clients.consumer.consumer_protocol import ConsumerMembershipManager
@@ -37,7 +37,33 @@ class CloseConsumer:
     """The application closes the consumer: commit, leave, stop."""
 
 
-ConsumerEvent = Start | CloseConsumer | ResponseReceived | RequestFailed | TimerFired
+@dataclass(frozen=True, slots=True)
+class ApplicationCall:
+    """The application calls its consumer between two polls: seek, pause or resume.
+
+    A partition that is not assigned is left out, where Kafka's client raises
+    ``IllegalStateException``.
+
+    Attributes:
+        number: By which :class:`ApplicationCalled` refers to it.
+        call: What is called.
+        partitions: Of the call.
+        offset: To seek; of no meaning with a timestamp.
+        timestamp: To seek: EARLIEST_TIMESTAMP, LATEST_TIMESTAMP or milliseconds since 1970.
+
+    Source: ``KafkaConsumer.{seek,seekToBeginning,seekToEnd,offsetsForTimes,pause,resume}``.
+    """
+
+    number: int
+    call: Literal["seek", "pause", "resume"]
+    partitions: tuple[TopicPartition, ...]
+    offset: Offset = NO_OFFSET
+    timestamp: int | None = None
+
+
+ConsumerEvent = (
+    Start | CloseConsumer | ApplicationCall | ResponseReceived | RequestFailed | TimerFired
+)
 """Events of a consumer."""
 
 
@@ -55,6 +81,8 @@ class PollLoop:
         self._polling = False
         """The application is inside poll(); otherwise it processes, or has not begun, or closed."""
         self._closed = False
+        self._calls: list[ApplicationCall] = []
+        """Calls of the application for the end of its present work."""
 
     def handle(self, event: ConsumerEvent, now: Micros) -> list[ConsumerEffect]:
         """Decide."""
@@ -67,6 +95,8 @@ class PollLoop:
                 self._polling = True
             case CloseConsumer():
                 self._close(now)
+            case ApplicationCall():
+                self._calls.append(event)
             case _:
                 assert_never(event)
         return self._continue(now)
@@ -75,6 +105,8 @@ class PollLoop:
         if not self._closed:
             self._metadata.progress(now)
             if self._polling:
+                if self._calls:
+                    self._call()
                 self._poll(now)
         return self._link.take()
 
@@ -83,6 +115,10 @@ class PollLoop:
     def assignment(self) -> tuple[TopicPartition, ...]:
         """Its partitions, sorted."""
         raise NotImplementedError
+
+    def _call(self) -> None:
+        """Carry out the application's calls."""
+        raise AssertionError("only a KafkaConsumer seeks and pauses")
 
     def _poll(self, now: Micros) -> None:
         """Poll until records are returned that take time, or there are none."""

@@ -65,6 +65,10 @@ class Position:
     """End of the preferred replica's lease."""
     preferred_by: LeaderHint | None = None
     """Leader that named it; another one, or another epoch, chooses again."""
+    paused: bool = False
+    """True if the application has paused the partition: it is not fetched, nothing is returned."""
+    sought: int | None = None
+    """Timestamp of the offset that the application seeks; ``None``: a reset is by the policy."""
 
     def seek(self, offset: Offset, epoch: LeaderEpoch) -> None:
         """Continues at the offset."""
@@ -214,6 +218,46 @@ class ConsumerPositions:
         self._unready[partition] = position
         self.rearranged()
 
+    # -- the application's ------------------------------------------------------------------------
+
+    def pause(self, partition: TopicPartition, *, paused: bool) -> bool:
+        """Pauses a partition or resumes it; false if it is not assigned, or was so before.
+
+        A partition that is assigned again is not paused.
+
+        Source: ``SubscriptionState.{pause,resume}``.
+        """
+        position = self._positions.get(partition)
+        if position is None or position.paused == paused:
+            return False
+        position.paused = paused
+        self.rearranged()
+        return True
+
+    def seek(self, partition: TopicPartition, offset: Offset, timestamp: int | None) -> bool:
+        """Moves to an offset, or to that of a timestamp; false if it is not assigned.
+
+        Buffered records and open requests of the former position are dropped. An offset is not
+        validated: it has no epoch.
+
+        Args:
+            partition: The partition.
+            offset: Next offset to return; of no meaning with a timestamp.
+            timestamp: EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, or milliseconds since 1970.
+
+        Source: ``SubscriptionState.{seekUnvalidated,requestOffsetReset}``.
+        """
+        former = self._positions.get(partition)
+        if former is None or former.stage is Stage.HELD:
+            return False
+        position = Position(Stage.AWAITS_RESET, former.offset, paused=former.paused)
+        self._positions[partition] = self._unready[partition] = position
+        position.sought = timestamp
+        if timestamp is None:
+            self._seek(partition, position, offset, NO_EPOCH, "seek")
+        self.rearranged()
+        return True
+
     # -- committed offsets ------------------------------------------------------------------------
 
     def without_committed(self) -> tuple[TopicPartition, ...]:
@@ -320,7 +364,7 @@ class ConsumerPositions:
 
     def _list_offsets(self, partition: TopicPartition, position: Position, now: Micros) -> None:
         policy = self._link.config.auto_offset_reset
-        if policy == "none":
+        if policy == "none" and position.sought is None:
             self._link.fail(ErrorCode.OFFSET_OUT_OF_RANGE)
             return
         if now < position.retry_at:
@@ -331,12 +375,12 @@ class ConsumerPositions:
             return
         position.asking = True
         self.resetting[known.leader] = self.resetting.get(known.leader, 0) + 1
-        earliest = policy == "earliest"
+        by_policy = EARLIEST_TIMESTAMP if policy == "earliest" else LATEST_TIMESTAMP
         self._link.send(
             known.leader,
             ListOffsetsRequest(
                 partition,
-                EARLIEST_TIMESTAMP if earliest else LATEST_TIMESTAMP,
+                by_policy if position.sought is None else position.sought,
                 known.leader_epoch,
                 isolation_level=self._link.config.isolation_level,
             ),
@@ -363,12 +407,23 @@ class ConsumerPositions:
             offset, error = response.offset, response.error
         if error is ErrorCode.NONE:
             self._failures = 0
-            # No record was read there: the position has no epoch yet.
-            self._seek(partition, position, offset, NO_EPOCH, "reset")
+            self._found(partition, position, offset)
         elif error.retriable:
             self._later(partition, position, now, "reset")
         else:
             self._link.fail(error)
+
+    def _found(self, partition: TopicPartition, position: Position, offset: Offset) -> None:
+        """Begins where a reset, or a seek, leads: without an epoch, for no record was read there.
+
+        An application that finds no record at or after its timestamp seeks to the end.
+        """
+        sought, position.sought = position.sought, None
+        if offset == NO_OFFSET:
+            position.sought = LATEST_TIMESTAMP
+        else:
+            why = "reset" if sought is None else "seek"
+            self._seek(partition, position, offset, NO_EPOCH, why)
 
     def _seek(
         self,

@@ -104,6 +104,26 @@ class MemberTombstone:
         return self.key_type in {MEMBER_KEY, SHARE_MEMBER_KEY}
 
 
+@dataclass(frozen=True, slots=True)
+class GroupKeyTombstone:
+    """One of the tombstones of a consumer group that was deleted, by its key's type."""
+
+    group: str
+    key_type: int
+    share: bool = False
+
+    @property
+    def is_last(self) -> bool:
+        """True if it is the last of them: of the group's epoch."""
+        return self.key_type == EPOCH_KEY
+
+
+EPOCH_KEY = 3
+PARTITION_METADATA_KEY = 4
+TARGET_EPOCH_KEY = 6
+GROUP_KEYS = TARGET_EPOCH_KEY, PARTITION_METADATA_KEY, EPOCH_KEY
+"""Key types of a consumer group, in the order in which its tombstones are written."""
+
 MEMBER_KEY = 5
 TARGET_KEY = 7
 CURRENT_KEY = 8
@@ -126,6 +146,7 @@ ConsumerGroupRecord = (
     | TargetAssignmentMemberRecord
     | CurrentMemberAssignmentRecord
     | MemberTombstone
+    | GroupKeyTombstone
 )
 """A consumer-protocol record of ``__consumer_offsets``."""
 
@@ -136,5 +157,6 @@ CONSUMER_GROUP_RECORDS = (
     TargetAssignmentMemberRecord,
     CurrentMemberAssignmentRecord,
     MemberTombstone,
+    GroupKeyTombstone,
 )
 """The same types, for ``isinstance``."""

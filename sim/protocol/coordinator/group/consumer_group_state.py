@@ -23,6 +23,7 @@ from sim.protocol.coordinator.group.consumer_group_records import (
     ConsumerGroupMemberRecord,
     ConsumerGroupRecord,
     CurrentMemberAssignmentRecord,
+    GroupKeyTombstone,
     MemberState,
     MemberTombstone,
     TargetAssignmentEpochRecord,
@@ -122,6 +123,11 @@ class ConsumerGroup:
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
 
+    @property
+    def is_new(self) -> bool:
+        """True before its first epoch, and after its deletion."""
+        return self.epoch == 0 and not self.members
+
     def copy(self) -> "ConsumerGroup":
         """A copy of the group; members are immutable and shared."""
         return replace(self, members=dict(self.members), target=dict(self.target))
@@ -167,6 +173,8 @@ class ConsumerGroup:
                 )
             case MemberTombstone():
                 self._forget(record)
+            case GroupKeyTombstone():
+                self.epoch = self.metadata_hash = self.assignment_epoch = 0
             case _:
                 assert_never(record)
 

@@ -14,11 +14,13 @@ from typing import assert_never
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, ProducerId, TopicPartition
 from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.coordinator.group.administration import ADMINISTRATIVE, GroupAdministration
 from sim.protocol.coordinator.group.classic import GroupMembership
 from sim.protocol.coordinator.group.classic_state import Group, GroupState
 from sim.protocol.coordinator.group.consumer_group_records import (
     CONSUMER_GROUP_RECORDS,
     ConsumerGroupRecord,
+    GroupKeyTombstone,
 )
 from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup
 from sim.protocol.coordinator.group.consumer_groups import ConsumerGroups
@@ -98,6 +100,9 @@ class GroupCoordinator:
             self._pending,
             lambda name: self._consumer_groups.get(name) is not None,
         )
+        self._administration = GroupAdministration(
+            self._context, self._groups, self._consumer_groups, self._pending, self._partition_of
+        )
         self._homes = CoordinatorPartitions()
 
     def handle(self, event: GroupEvent, now: Micros) -> list[GroupEffect]:
@@ -164,6 +169,8 @@ class GroupCoordinator:
             self._commit_in_transaction(request, token, now)
         elif isinstance(request, OffsetFetchRequest):
             self._fetch_offsets(request, token, now)
+        elif isinstance(request, ADMINISTRATIVE):
+            self._administration.request(request, token, now)
         elif isinstance(request, ConsumerGroupHeartbeatRequest):
             home = self._partition_of(request.group)
             self._consumer_groups.heartbeat(request, event.client, home, token, now)
@@ -395,9 +402,19 @@ class GroupCoordinator:
             partition = self._partition_of(record.group)
             self._pending.add(partition, record.producer_id, record.commit)
         elif isinstance(record, OffsetTombstone | GroupTombstone):
+            if isinstance(record, OffsetTombstone):
+                self._pending.committed_outside(self._partition_of(record.group), record)
             self._expiry.apply(record)
         elif isinstance(record, CONSUMER_GROUP_RECORDS):
             self._modern(record).apply(record)
+            self._drop_unused(record)
+
+    def _drop_unused(self, record: ConsumerGroupRecord) -> None:
+        """Forgets a deleted consumer group, if it has no offsets any more."""
+        if isinstance(record, GroupKeyTombstone) and record.is_last:
+            group = self._groups.get(record.group)
+            if group is not None and not group.offsets and not group.members:
+                del self._groups[record.group]
 
     def _new_group(self, name: str) -> Group:
         return Group(name, self._partition_of(name))
@@ -434,6 +451,7 @@ class GroupCoordinator:
             return
         if isinstance(record, CONSUMER_GROUP_RECORDS):
             self._modern(record).replay(record, partition)
+            self._drop_unused(record)
             return
         name = record.group
         if isinstance(record, GroupTombstone):
@@ -450,6 +468,7 @@ class GroupCoordinator:
                 self._pending.add(partition, record.producer_id, record.commit)
             case OffsetTombstone():
                 group.drop_offset(record.partition)
+                self._pending.committed_outside(partition, record)
             case GroupMetadataRecord():
                 group.restore(record)
             case _:

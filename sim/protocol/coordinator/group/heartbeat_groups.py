@@ -21,9 +21,11 @@ from sim.ids import TopicPartition
 from sim.protocol.assignors.registry import Assignments
 from sim.protocol.coordinator.group.assignors import TopicDescription
 from sim.protocol.coordinator.group.consumer_group_records import (
+    GROUP_KEYS,
     ConsumerGroupEpochRecord,
     ConsumerGroupRecord,
     CurrentMemberAssignmentRecord,
+    GroupKeyTombstone,
     MemberTombstone,
     TargetAssignmentEpochRecord,
     TargetAssignmentMemberRecord,
@@ -313,6 +315,16 @@ class ModernGroups(Generic[Heartbeat]):
         self._forget_alarms(name, member_id)
         self._settle(group, records, response, member_id, token, now)
 
+    def delete(self, name: str, outcome: Outcome, now: Micros) -> None:
+        """Deletes a group without members; its later namesake begins with epoch 1.
+
+        Source: ``ConsumerGroup.createGroupTombstoneRecords``.
+        """
+        group, records = self._groups[name], list[ConsumerGroupRecord]()
+        for key_type in GROUP_KEYS:
+            self._change(group, records, GroupKeyTombstone(name, key_type))
+        self._write(group, records, outcome, now)
+
     def _await_next(self, group: Coordinated, member_id: str, now: Micros) -> None:
         self._context.set_alarm(
             f"session/{group.live.name}/{member_id}",
@@ -364,10 +376,15 @@ class ModernGroups(Generic[Heartbeat]):
         elif not records:
             group.unsettled[-1].outcomes.append(answer)
         else:
-            written = Written(tuple(records), [answer])
-            group.unsettled.append(written)
-            outcome = partial(self._outcome, group, written)
-            self._context.write(group.live.partition, written.records, outcome, now)
+            self._write(group, records, answer, now)
+
+    def _write(
+        self, group: Coordinated, records: list[ConsumerGroupRecord], then: Outcome, now: Micros
+    ) -> None:
+        written = Written(tuple(records), [then])
+        group.unsettled.append(written)
+        outcome = partial(self._outcome, group, written)
+        self._context.write(group.live.partition, written.records, outcome, now)
 
     def _outcome(self, group: Coordinated, written: Written, error: ErrorCode, now: Micros) -> None:
         if error is ErrorCode.REQUEST_TIMED_OUT:  # it is in the log
@@ -409,6 +426,10 @@ class ModernGroups(Generic[Heartbeat]):
             self._note(group, "new group epoch")
         elif isinstance(record, TargetAssignmentEpochRecord):
             self._note(group, "assignment committed")
+        elif isinstance(record, GroupKeyTombstone) and record.is_last:
+            self._context.note_group(record.group, "Dead", 0, 0, "deleted")
+            if group.live.is_new and not group.unsettled:
+                del self._groups[record.group]
 
     def replay(self, record: ConsumerGroupRecord, partition: int) -> None:
         """Applies a record of a partition that is being loaded."""
@@ -417,6 +438,8 @@ class ModernGroups(Generic[Heartbeat]):
             fresh = ConsumerGroup(record.group, partition, self.share)
             group = self._groups[record.group] = Coordinated(fresh, fresh)
         group.live.replay(record)
+        if isinstance(record, GroupKeyTombstone) and record.is_last:
+            del self._groups[record.group]
 
     def loaded(self, partition: int, now: Micros) -> None:
         """All records of the partition have been loaded: sessions begin again.

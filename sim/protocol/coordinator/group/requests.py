@@ -22,6 +22,14 @@ from sim.protocol.messages.group import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from sim.protocol.messages.group_admin import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+)
 from sim.protocol.messages.share import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
@@ -38,6 +46,9 @@ GroupRequest = (
     | TxnOffsetCommitRequest
     | ConsumerGroupHeartbeatRequest
     | ShareGroupHeartbeatRequest
+    | DescribeGroupsRequest
+    | DeleteGroupsRequest
+    | OffsetDeleteRequest
 )
 """Requests that a coordinator answers; FindCoordinator is answered from the metadata."""
 
@@ -51,6 +62,9 @@ GROUP_REQUESTS = (
     TxnOffsetCommitRequest,
     ConsumerGroupHeartbeatRequest,
     ShareGroupHeartbeatRequest,
+    DescribeGroupsRequest,
+    DeleteGroupsRequest,
+    OffsetDeleteRequest,
 )
 """The same types, for a broker's routes."""
 
@@ -76,5 +90,11 @@ def refusal(request: GroupRequest, error: ErrorCode) -> Response:
             return ConsumerGroupHeartbeatResponse(error, request.member_id)
         case ShareGroupHeartbeatRequest():
             return ShareGroupHeartbeatResponse(error, request.member_id)
+        case DescribeGroupsRequest():
+            return DescribeGroupsResponse(error)
+        case DeleteGroupsRequest():
+            return DeleteGroupsResponse(error)
+        case OffsetDeleteRequest():
+            return OffsetDeleteResponse(error)
         case _:
             assert_never(request)

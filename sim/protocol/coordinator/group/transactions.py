@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from sim.error_codes import ErrorCode
 from sim.ids import ProducerId, TopicPartition
 from sim.protocol.coordinator.group.classic_state import Group, GroupState
-from sim.protocol.coordinator.group.records import OffsetCommitRecord, PendingOffsetRecord
+from sim.protocol.coordinator.group.records import (
+    OffsetCommitRecord,
+    OffsetTombstone,
+    PendingOffsetRecord,
+)
 from sim.protocol.messages.transaction import TxnOffsetCommitRequest
 
 
@@ -19,7 +23,7 @@ from sim.protocol.messages.transaction import TxnOffsetCommitRequest
 class _Pending:
     record: OffsetCommitRecord
     superseded: bool = False
-    """True if the group has committed another offset since."""
+    """True if the group has committed another offset since, or its offset was deleted."""
 
 
 class PendingOffsets:
@@ -33,8 +37,10 @@ class PendingOffsets:
         by_producer = self._by_partition.setdefault(partition, {})
         by_producer.setdefault(producer, []).append(_Pending(record))
 
-    def committed_outside(self, partition: int, record: OffsetCommitRecord) -> None:
-        """The group has committed an offset without a transaction: the later one counts."""
+    def committed_outside(
+        self, partition: int, record: OffsetCommitRecord | OffsetTombstone
+    ) -> None:
+        """The group has an offset, or none, without a transaction: the later record counts."""
         for waiting in self._by_partition.get(partition, {}).values():
             for item in waiting:
                 same = item.record.group == record.group
@@ -49,6 +55,15 @@ class PendingOffsets:
         if not committed:
             return ()
         return tuple(item.record for item in waiting if not item.superseded)
+
+    def places(self, partition: int, group: str) -> tuple[TopicPartition, ...]:
+        """Partitions with a pending offset of the group."""
+        return tuple(
+            item.record.partition
+            for waiting in self._by_partition.get(partition, {}).values()
+            for item in waiting
+            if item.record.group == group
+        )
 
     def is_pending(self, partition: int, group: str, places: tuple[TopicPartition, ...]) -> bool:
         """True if any of the group's offsets for the places is pending."""

@@ -1,4 +1,4 @@
-"""ListOffsets at a leader: log start, log end, or end for a consumer.
+"""ListOffsets at a leader: log start, log end, end for a consumer, or an offset by time.
 
 Source: ``Partition.fetchOffsetForTimestamp``, ``ReplicaManager.fetchOffset``; KIP-207 for the gate.
 """
@@ -9,7 +9,10 @@ from sim.protocol.messages.data import READ_COMMITTED, ListOffsetsRequest, ListO
 
 
 def list_offsets(hosted: HostedPartitions, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """The log start, the log end for a follower, or the end for a consumer."""
+    """The log start, the log end for a follower, the end for a consumer, or an offset by time.
+
+    The first readable record at or after a timestamp; offset -1 if there is none.
+    """
     partition = request.partition
     replica = hosted.led(partition)
     if isinstance(replica, ErrorCode):
@@ -26,9 +29,15 @@ def list_offsets(hosted: HostedPartitions, request: ListOffsetsRequest) -> ListO
         return ListOffsetsResponse(
             partition, ErrorCode.NONE, replica.log.log_end_offset, replica.leader_epoch
         )
-    if replica.high_watermark < replica.epoch_start_offset:
-        return ListOffsetsResponse(partition, ErrorCode.OFFSET_NOT_AVAILABLE)
     latest = replica.high_watermark
     if request.isolation_level == READ_COMMITTED:
         latest = replica.log.transactions.last_stable_offset(latest)
+    if request.timestamp >= 0:
+        found = replica.log.offset_for_timestamp(request.timestamp)
+        if 0 <= found < latest:
+            return ListOffsetsResponse(partition, ErrorCode.NONE, found, replica.leader_epoch)
+    if replica.high_watermark < replica.epoch_start_offset:
+        return ListOffsetsResponse(partition, ErrorCode.OFFSET_NOT_AVAILABLE)
+    if request.timestamp >= 0:
+        return ListOffsetsResponse(partition, ErrorCode.NONE)
     return ListOffsetsResponse(partition, ErrorCode.NONE, latest, replica.leader_epoch)
