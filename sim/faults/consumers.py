@@ -129,9 +129,7 @@ class Seek(_OfApplications):
     may_break = "nothing: records that it jumps over are not read, those before it again"
     span: ClassVar[Span] = "instant"
     alternatives: ClassVar[tuple[str, ...]] = ("to", "datetime")
-    to: int | Literal["beginning", "end"] | None = field(
-        default=None, metadata=key("to", "seek")
-    )
+    to: int | Literal["beginning", "end"] | None = field(default=None, metadata=key("to", "seek"))
     datetime: Micros | None = field(
         default=None, metadata=key("datetime", "duration", "instant of the run")
     )

@@ -147,7 +147,7 @@ def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
             if record.share:
                 return member
             return member | {
-                "instanceId": None,
+                "instanceId": record.instance_id or None,
                 "subscribedTopicRegex": "",
                 "rebalanceTimeoutMs": record.rebalance_timeout_us // MS,
                 "serverAssignor": record.server_assignor or None,
@@ -204,6 +204,7 @@ def _read_member(group: str, member: str, fields: _Fields) -> _Written:
         tuple(_text(topic) for topic in topics),
         _number(fields.get("rebalanceTimeoutMs", 0)) * MS,
         _text(fields.get("serverAssignor") or ""),
+        instance_id=_text(fields.get("instanceId") or ""),
     )
 
 

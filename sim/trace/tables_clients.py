@@ -37,8 +37,12 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
         *PLACE,
         Column("offset_before", "int64", "next offset until now; -1 when it begins"),
         Column("offset", "int64", "next offset"),
-        Column("reason", "string", "committed, reset (auto.offset.reset), truncated (KIP-320), "
-               "seek (by the application), reset-offsets (by the tool, of a group)"),
+        Column(
+            "reason",
+            "string",
+            "committed, reset (auto.offset.reset), truncated (KIP-320), "
+            "seek (by the application), reset-offsets (by the tool, of a group)",
+        ),
     ),
     facts(
         "tasks",

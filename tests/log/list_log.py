@@ -203,7 +203,10 @@ class ListLog:
 
     def offset_for_timestamp(self, timestamp_ms: int) -> int:
         for batch in self.batches:
-            if batch.max_timestamp_ms >= timestamp_ms and batch.last_offset >= self.log_start_offset:
+            if (
+                batch.max_timestamp_ms >= timestamp_ms
+                and batch.last_offset >= self.log_start_offset
+            ):
                 return max(batch.base_offset, self.log_start_offset)
         return -1
 

@@ -16,7 +16,8 @@ from sim.ids import server_name
 from sim.trace.rows.clients import CommitsRow, GroupMembersRow, Groups, GroupsRow
 from sim.units import Micros
 
-_LEFT = -1
+_LEFT = (-1, -2)
+"""Epochs of members that have left, or that have left their place to a static successor."""
 
 
 class PartitionsHaveOneOwner(Invariant):
@@ -94,7 +95,7 @@ class MemberEpochsAdvance(Invariant):
     def _member(self, row: GroupMembersRow) -> None:
         at, broker, group, member, _consumer, epoch, _state, _assigned, _revoked = row
         epochs = self._epochs.setdefault(group, {})
-        if epoch == _LEFT:
+        if epoch in _LEFT:
             epochs.pop(member, None)
             return
         self.checked += 1

@@ -1,9 +1,10 @@
 """Deliveries of records to each reader: a group, or a consumer without one.
 
 Every record in the final leader's log between a reader's first and last positions should have been
-returned to it once. Otherwise it is *undelivered*, or *skipped by a reset* if ``auto.offset.reset``,
-the application's seek or a reset of the group's offsets jumped over it; returned again it is *delivered twice*. Records that it passed and retention removed
-are *removed unread*. A record that was returned and is not in the log, without a policy that
+returned to it once. Otherwise it is *undelivered*, or *skipped by a reset* if
+``auto.offset.reset``, the application's seek or a reset of the group's offsets jumped over it;
+returned again it is *delivered twice*. Records that it passed and retention removed are *removed
+unread*. A record that was returned and is not in the log, without a policy that
 removed it, was *read and lost* later (a dirty read); one of
 an aborted transaction was *read aborted*, which only readers of uncommitted data do lawfully.
 

@@ -3,8 +3,8 @@
 Synchronous, as Kafka's ``UnifiedLog`` is under its lock; the caller pays simulated time for the
 bytes that a flush reports. Retention and compaction have modules of their own.
 
-Simplified: truncation within a batch leaves the log end at that batch's base offset; fetched batches
-larger than ``segment.bytes`` together are written batch by batch instead of being rejected.
+Simplified: truncation within a batch leaves the log end at that batch's base offset; batches that
+are larger than ``segment.bytes`` together are written one by one instead of being rejected.
 
 Source: ``UnifiedLog``, ``LocalLog``, ``LogValidator``; KIP-101, KIP-98.
 """
@@ -252,7 +252,8 @@ class PartitionLog:
     def bytes_between(self, start: Offset, end: Offset) -> Bytes:
         """Estimated bytes that a read of [start, end) would return; exact enough for ``minBytes``.
 
-        Exact at the tail up to 64 MiB; below it, to ``index.interval.bytes`` and a batch."""
+        Exact at the tail up to 64 MiB; below it, to ``index.interval.bytes`` and a batch.
+        """
         if start >= end or start >= self.log_end_offset:
             return 0
         if start >= self._tail.first_offset:

@@ -18,7 +18,6 @@ from sim.protocol.messages.cluster import NewTopic
 from sim.protocol.messages.delete_records import DeleteRecordsRequest
 from sim.substrate.host import Host
 
-
 _GROUP_TOOL = "group-tool"
 
 

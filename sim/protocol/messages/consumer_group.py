@@ -18,6 +18,9 @@ JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 """The epoch with which a member says that it leaves."""
 
+STATIC_LEAVE_EPOCH = -2
+"""The epoch with which a static member leaves its place for the next one of its instance id."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupHeartbeatRequest(Request):
@@ -34,11 +37,14 @@ class ConsumerGroupHeartbeatRequest(Request):
     server_assignor: str = ""
     owned: tuple[TopicPartition, ...] | None = None
     rack_id: str = ""
+    instance_id: str = ""
+    """Of a static member, in each of its heartbeats."""
 
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + len(self.member_id) + 4 * len(self.owned or ())
+        names = len(self.member_id) + len(self.instance_id)
+        return HEADER_BYTES + names + 4 * len(self.owned or ())
 
 
 @dataclass(frozen=True, slots=True)

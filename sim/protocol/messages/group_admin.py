@@ -18,6 +18,10 @@ class DescribeGroupsRequest(Request):
 
     group: str
 
+    def refused(self, error: ErrorCode) -> "DescribeGroupsResponse":
+        """Response with only an error."""
+        return DescribeGroupsResponse(error)
+
 
 @dataclass(frozen=True, slots=True)
 class DescribeGroupsResponse(Response):
@@ -32,6 +36,10 @@ class DeleteGroupsRequest(Request):
     """Deletes a group without members, with its offsets."""
 
     group: str
+
+    def refused(self, error: ErrorCode) -> "DeleteGroupsResponse":
+        """Response with only an error."""
+        return DeleteGroupsResponse(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,10 @@ class OffsetDeleteRequest(Request):
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
         return HEADER_BYTES + 4 * len(self.partitions)
+
+    def refused(self, error: ErrorCode) -> "OffsetDeleteResponse":
+        """Response with only an error."""
+        return OffsetDeleteResponse(error)
 
 
 @dataclass(frozen=True, slots=True)

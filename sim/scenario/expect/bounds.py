@@ -38,7 +38,7 @@ READERS: Final[Mapping[str, str]] = {
     "resurrected": "keys that a reader of a compacted topic keeps: their tombstone was gone",
     "undelivered": "records in the log that a reader passed and was never given",
     "delivered_twice": "records given to a reader again",
-    "skipped_by_reset": "records in the log that auto.offset.reset, a seek or reset-offsets jumped over",
+    "skipped_by_reset": "records that auto.offset.reset, a seek or reset-offsets jumped over",
     "removed_unread": "records that retention took and a reader that passed them was never given",
     "read_lost": "records that a reader was given and that are gone without a lawful reason",
     "read_aborted": "records of aborted transactions that any reader was given",

@@ -270,7 +270,6 @@ def consumer_config(
         Problem: Where client or coordinator would refuse them, with the setting's name as its path.
     """
     values = dict(config)
-    rebalance_rules.check_protocol(given)
     rebalance_rules.check_strategy(config.words(rebalance_rules.STRATEGY))
     if not in_group:
         if given.get(rebalance_rules.INSTANCE) is not None:

@@ -24,25 +24,12 @@ def with_rebalance(given: Mapping[str, object], rebalance: str, name: str) -> di
         name: Of the consumers, which is their instance id with ``static``.
     """
     settings = dict(given)
-    if settings.get("group.protocol") == "consumer":
-        return settings  # the coordinator decides
     if rebalance == "cooperative":
-        settings.setdefault(STRATEGY, "cooperative-sticky")
+        if settings.get("group.protocol") != "consumer":  # there the coordinator decides
+            settings.setdefault(STRATEGY, "cooperative-sticky")
     elif rebalance == "static":
         settings.setdefault(INSTANCE, name)
     return settings
-
-
-def check_protocol(given: Mapping[str, object]) -> None:
-    """Check that a static member speaks the classic protocol; others are not modelled.
-
-    Raises:
-        Problem: With the setting's name as its path.
-    """
-    if given.get(INSTANCE) is not None and given.get("group.protocol") == "consumer":
-        raise Problem(
-            (INSTANCE,), "a static member with group.protocol: consumer", "dynamic members"
-        )
 
 
 def check_strategy(words: tuple[str, ...]) -> None:
@@ -59,18 +46,27 @@ def check_strategy(words: tuple[str, ...]) -> None:
 def check_instances(consumers: tuple[ConsumerSpec, ...]) -> None:
     """Check that every static member has an instance id of its own; two with one fence each other.
 
+    Members that follow each other, one after the other's ``stop``, may have the same.
+
     Raises:
         Problem: With a path that starts at the consumer's place in the file.
     """
-    taken: dict[tuple[str, str], str] = {}
+    taken: dict[tuple[str, str], list[tuple[str, ConsumerSpec]]] = {}
     for at, consumer in enumerate(consumers):
         for name, instance in zip(consumer.client_names, consumer.instance_ids, strict=True):
             if not instance:
                 continue
-            if (consumer.group, instance) in taken:
-                raise Problem(
-                    (at, "config", INSTANCE),
-                    f"{instance!r} is {taken[consumer.group, instance]} already",
-                    "an id of its own in its group",
-                )
-            taken[consumer.group, instance] = name
+            others = taken.setdefault((consumer.group, instance), [])
+            for other, spec in others:
+                if not _follows(consumer, spec) and not _follows(spec, consumer):
+                    raise Problem(
+                        (at, "config", INSTANCE),
+                        f"{instance!r} is {other} already",
+                        "an id of its own in its group",
+                        "or let one start after the other's stop",
+                    )
+            others.append((name, consumer))
+
+
+def _follows(later: ConsumerSpec, earlier: ConsumerSpec) -> bool:
+    return earlier.stop_us is not None and later.start_us > earlier.stop_us

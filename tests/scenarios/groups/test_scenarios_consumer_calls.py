@@ -130,13 +130,19 @@ def test_a_group_with_members_is_left_alone(administered):
 
 def test_the_next_member_begins_where_the_tool_has_set_the_offsets(administered):
     assert effects(administered)[3:5] == [(True, "done")] * 2
-    committed = {row["partition"]: row["offset"] for row in administered.rows("positions", group="billing", reason="reset-offsets")}
+    committed = {
+        row["partition"]: row["offset"]
+        for row in administered.rows("positions", group="billing", reason="reset-offsets")
+    }
     began = {
         row["partition"]: row["offset"]
         for row in administered.rows("positions", consumer="second", reason="committed")
     }
     assert began == committed
-    last = [r["offset"] for r in administered.rows("commits", consumer="first", partition=2, error="NONE")]
+    last = [
+        r["offset"]
+        for r in administered.rows("commits", consumer="first", partition=2, error="NONE")
+    ]
     assert committed[2] == last[-1] - 20
 
 

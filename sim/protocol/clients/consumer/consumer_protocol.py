@@ -2,8 +2,8 @@
 
 It sends heartbeats, gets its target assignment in their responses, revokes partitions (after a
 commit, with auto-commit), adds new ones, and reports that in the next heartbeat. It continues to
-read partitions that it keeps. Left out: static membership, listeners of the application,
-subscription by regular expression.
+read partitions that it keeps. Left out: listeners of the application, subscription by regular
+expression.
 
 Source: ``AbstractMembershipManager``, ``ConsumerMembershipManager``,
 ``AbstractHeartbeatRequestManager``.
@@ -22,6 +22,7 @@ from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.consumer_group import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
@@ -161,8 +162,13 @@ class ConsumerMembershipManager:
         self._finder.send(self._goodbye(), lambda _sender, _response, _error, then: done(then))
 
     def _goodbye(self) -> Request:
-        group = self._link.config.group_id
-        return ConsumerGroupHeartbeatRequest(group, self.member_id, LEAVE_EPOCH)
+        """A static member leaves its place to the next one of its instance id.
+
+        Source: ``ConsumerMembershipManager.leaveGroupEpoch``.
+        """
+        group, instance = self._link.config.group_id, self._link.config.group_instance_id
+        epoch = STATIC_LEAVE_EPOCH if instance else LEAVE_EPOCH
+        return ConsumerGroupHeartbeatRequest(group, self.member_id, epoch, instance_id=instance)
 
     def _release(self, state: HeartbeatState, now: Micros) -> None:
         """Removes all partitions."""
@@ -246,10 +252,15 @@ class ConsumerMembershipManager:
                 config.group_remote_assignor,
                 owned,
                 config.client_rack,
+                config.group_instance_id,
             )
         owned_now = self._current.partitions if self._sent != self._current else None
         return ConsumerGroupHeartbeatRequest(
-            config.group_id, self.member_id, self.generation, owned=owned_now
+            config.group_id,
+            self.member_id,
+            self.generation,
+            owned=owned_now,
+            instance_id=config.group_instance_id,
         )
 
     def _arm(self, at: Micros) -> None:

@@ -50,6 +50,7 @@ class ConsumerGroupMemberRecord:
     rebalance_timeout_us: Micros
     server_assignor: str
     share: bool = False
+    instance_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

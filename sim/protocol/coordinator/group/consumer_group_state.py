@@ -9,6 +9,7 @@ Partitions are named by topic id.
 Source: ``org.apache.kafka.coordinator.group.modern.consumer.{ConsumerGroup,ConsumerGroupMember}``.
 """
 
+import hashlib
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import assert_never
@@ -29,6 +30,7 @@ from sim.protocol.coordinator.group.consumer_group_records import (
     TargetAssignmentEpochRecord,
     TargetAssignmentMemberRecord,
 )
+from sim.protocol.metadata.image import MetadataImage
 from sim.units import Micros
 
 
@@ -53,6 +55,8 @@ class ConsumerGroupMember:
     topics: tuple[str, ...] = ()
     rebalance_timeout_us: Micros = 0
     server_assignor: str = ""
+    instance_id: str = ""
+    """``group.instance.id``; empty for a dynamic member."""
     epoch: int = 0
     previous_epoch: int = 0
     state: MemberState = MemberState.STABLE
@@ -75,6 +79,7 @@ class ConsumerGroupMember:
             self.rebalance_timeout_us,
             self.server_assignor,
             share,
+            self.instance_id,
         )
 
     def assignment(self, group: str, *, share: bool = False) -> CurrentMemberAssignmentRecord:
@@ -132,6 +137,11 @@ class ConsumerGroup:
         """A copy of the group; members are immutable and shared."""
         return replace(self, members=dict(self.members), target=dict(self.target))
 
+    def static_member(self, instance_id: str) -> ConsumerGroupMember | None:
+        """Member with an instance id; ``None`` without one."""
+        known = self.members.values()
+        return next((member for member in known if member.instance_id == instance_id), None)
+
     def owners(self) -> dict[TopicPartition, str]:
         """Owner of each partition, also while it is pending revocation."""
         return {
@@ -187,6 +197,7 @@ class ConsumerGroup:
             topics=record.topics,
             rebalance_timeout_us=record.rebalance_timeout_us,
             server_assignor=record.server_assignor,
+            instance_id=record.instance_id,
         )
 
     def _member(self, member_id: str) -> ConsumerGroupMember:
@@ -207,3 +218,16 @@ class ConsumerGroup:
                 assigned=(),
                 pending_revocation=(),
             )
+
+
+def metadata_hash(group: ConsumerGroup, image: MetadataImage) -> int:
+    """Hash of the subscribed topics; Kafka's is another function of the same.
+
+    Source: ``Utils.computeGroupHash``.
+    """
+    subscribed = {topic for member in group.members.values() for topic in member.topics}
+    known = [topic for topic in sorted(subscribed) if topic in image.topic_ids]
+    if not known:
+        return 0
+    said = ";".join(f"{t} {image.topic_ids[t]} {image.partition_counts[t]}" for t in known)
+    return int.from_bytes(hashlib.sha256(said.encode()).digest()[:8], "big", signed=True)

@@ -1,9 +1,11 @@
 """The consumer group protocol at the coordinator: heartbeats, epochs, assignments (KIP-848).
 
-Members send only heartbeats. Left out: static members, regular expressions, groups that change
-their protocol, and group-level limits.
+Members send only heartbeats. A static member that leaves keeps its partitions until its session
+ends: the next member of its instance id takes its place, without a new group epoch. Left out:
+regular expressions, groups that change their protocol, and group-level limits.
 
-Source: ``GroupMetadataManager.consumerGroupHeartbeat``.
+Source: ``GroupMetadataManager.{consumerGroupHeartbeat,consumerGroupStaticMemberGroupLeave,
+getOrMaybeSubscribeStaticConsumerGroupMember,replaceMember}``.
 """
 
 from collections.abc import Mapping
@@ -13,11 +15,17 @@ from functools import partial
 from sim.error_codes import ErrorCode
 from sim.protocol.assignors.registry import Assignments
 from sim.protocol.coordinator.group.assignors import SERVER_ASSIGNORS, TopicDescription
-from sim.protocol.coordinator.group.consumer_group_records import MemberState
+from sim.protocol.coordinator.group.consumer_group_records import (
+    ConsumerGroupRecord,
+    MemberState,
+    TargetAssignmentMemberRecord,
+)
 from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup, ConsumerGroupMember
 from sim.protocol.coordinator.group.heartbeat_groups import Coordinated, ModernGroups
 from sim.protocol.coordinator.group.reconciliation import reconcile
 from sim.protocol.messages.consumer_group import (
+    JOIN_EPOCH,
+    STATIC_LEAVE_EPOCH,
     ConsumerGroupHeartbeatRequest,
 )
 from sim.units import Micros
@@ -41,6 +49,71 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE if epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH
 
+    # -- static members ---------------------------------------------------------------------------
+
+    def heartbeat(
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        client: str,
+        partition: int,
+        token: int,
+        now: Micros,
+    ) -> None:
+        """As of any member; a static one may leave its place to its successor."""
+        leaves = request.member_epoch == STATIC_LEAVE_EPOCH
+        if not leaves or self._refusal(request) is not ErrorCode.NONE:
+            super().heartbeat(request, client, partition, token, now)
+            return
+        group, member_id = self._groups[request.group], request.member_id
+        member = replace(
+            group.live.members[member_id], epoch=STATIC_LEAVE_EPOCH, pending_revocation=()
+        )
+        records = list[ConsumerGroupRecord]()
+        self._change(group, records, member.assignment(request.group))
+        left = self._answer(ErrorCode.NONE, member_id, STATIC_LEAVE_EPOCH)
+        self._settle(group, records, left, member_id, token, now)
+
+    def _static_refusal(self, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+        """Refusal of a static member, in Kafka's order; NONE leaves it to the other checks.
+
+        Source: ``throwIfInstanceIdIsUnreleased``, ``throwIfInstanceIdIsFenced``,
+        ``throwIfStaticMemberIsUnknown``.
+        """
+        group, epoch = self.get(request.group), request.member_epoch
+        if group is None:
+            return ErrorCode.NONE
+        known = group.static_member(request.instance_id)
+        if epoch == JOIN_EPOCH:
+            full = len(group.members) >= self._settings.max_size
+            if full and request.member_id not in group.members:
+                return ErrorCode.GROUP_MAX_SIZE_REACHED
+            taken = known is not None and known.epoch != STATIC_LEAVE_EPOCH
+            return ErrorCode.UNRELEASED_INSTANCE_ID if taken else ErrorCode.NONE
+        if known is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        fenced = known.member_id != request.member_id
+        return ErrorCode.FENCED_INSTANCE_ID if fenced else ErrorCode.NONE
+
+    def _before(
+        self,
+        group: Coordinated,
+        request: ConsumerGroupHeartbeatRequest,
+        records: list[ConsumerGroupRecord],
+    ) -> ConsumerGroupMember:
+        """The member as it is known; a static one has what its predecessor had."""
+        live, member_id = group.live, request.member_id
+        joins = request.instance_id and request.member_epoch == JOIN_EPOCH
+        former = live.static_member(request.instance_id) if joins else None
+        if former is None:
+            return super()._before(group, request, records)
+        target = live.target.get(former.member_id, ())
+        member = replace(former, member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
+        self._bury(group, former.member_id, records)
+        self._change(group, records, member.subscription(live.name))
+        self._change(group, records, TargetAssignmentMemberRecord(live.name, member_id, target))
+        self._change(group, records, member.assignment(live.name))
+        return member
+
     # -- what its heartbeats say ------------------------------------------------------------------
 
     def _refusal(self, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
@@ -51,6 +124,10 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
         assignors = self._context.config.consumer_assignors
         if request.server_assignor and request.server_assignor not in assignors:
             return ErrorCode.UNSUPPORTED_ASSIGNOR
+        if request.instance_id:
+            refusal = self._static_refusal(request)
+            if refusal is not ErrorCode.NONE or request.member_epoch == STATIC_LEAVE_EPOCH:
+                return refusal
         return super()._refusal(request)
 
     def _repeats(self, member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest) -> bool:
@@ -65,6 +142,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
             member,
             rebalance_timeout_us=member.rebalance_timeout_us if timeout is None else timeout,
             server_assignor=request.server_assignor or member.server_assignor,
+            instance_id=request.instance_id or member.instance_id,
         )
 
     def _is_full(self, request: ConsumerGroupHeartbeatRequest) -> bool:

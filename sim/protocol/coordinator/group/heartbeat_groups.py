@@ -1,15 +1,14 @@
 """Consumer-protocol and share groups at the coordinator: epochs, target assignments, the log.
 
-The changes of a heartbeat are written, change memory at once and are answered when committed; a
-failed write is rolled back. Consumer groups (KIP-848) and share groups (KIP-932) differ in the
-heartbeat's fields, in the assignor, and in a member's reconciliation.
+Changes are written, change memory at once and are answered when committed; a failed write is rolled
+back. Consumer groups (KIP-848) and share groups (KIP-932) differ in the heartbeat's fields, the
+assignor, and a member's reconciliation.
 
 Source: ``org.apache.kafka.coordinator.group.modern.ModernGroup``,
 ``GroupMetadataManager.{consumerGroupHeartbeat,shareGroupHeartbeat}``,
 ``TargetAssignmentBuilder``.
 """
 
-import hashlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -31,7 +30,11 @@ from sim.protocol.coordinator.group.consumer_group_records import (
     TargetAssignmentMemberRecord,
     member_keys,
 )
-from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup, ConsumerGroupMember
+from sim.protocol.coordinator.group.consumer_group_state import (
+    ConsumerGroup,
+    ConsumerGroupMember,
+    metadata_hash,
+)
 from sim.protocol.coordinator.group.context import (
     CoordinatorContext,
     ModernGroupConfig,
@@ -132,12 +135,19 @@ class ModernGroups(Generic[Heartbeat]):
         """The member on its way to its target; ``changed``: its subscription is another one."""
         raise NotImplementedError
 
+    def _before(
+        self, group: Coordinated, request: Heartbeat, records: list[ConsumerGroupRecord]
+    ) -> ConsumerGroupMember:
+        """The member as it is known, or a new one."""
+        del records
+        return group.live.members.get(request.member_id, ConsumerGroupMember(request.member_id))
+
     def _updated(self, member: ConsumerGroupMember, request: Heartbeat) -> ConsumerGroupMember:  # noqa: ARG002
         """The member with what only a heartbeat of this kind says of it."""
         return member
 
     def _repeats(self, member: ConsumerGroupMember, request: Heartbeat) -> bool:  # noqa: ARG002
-        """True if a heartbeat with the former epoch is from a member that lost a response."""
+        """True if a heartbeat with the former epoch has lost a response."""
         return True
 
     def _is_full(self, request: Heartbeat) -> bool:
@@ -156,12 +166,7 @@ class ModernGroups(Generic[Heartbeat]):
     ) -> None:
         """A member joins, shows that it lives and what it has, or leaves.
 
-        Args:
-            request: Its heartbeat.
-            client: The name of the process that sent it.
-            partition: Of the offsets topic, which keeps the group.
-            token: For the answer.
-            now: This instant.
+        ``client`` is its process; ``partition`` of the offsets topic keeps the group.
         """
         error, member_id = self._refusal(request), request.member_id
         if error is not ErrorCode.NONE:
@@ -198,7 +203,7 @@ class ModernGroups(Generic[Heartbeat]):
         self, group: Coordinated, request: Heartbeat, client: str, token: int, now: Micros
     ) -> None:
         name, records = request.group, list[ConsumerGroupRecord]()
-        before = group.live.members.get(request.member_id, ConsumerGroupMember(request.member_id))
+        before = self._before(group, request, records)
         # What a heartbeat does not say stays.
         member = replace(
             self._updated(before, request),
@@ -252,7 +257,7 @@ class ModernGroups(Generic[Heartbeat]):
     ) -> None:
         """Bumps the group epoch if subscriptions or topics have changed."""
         live = group.live
-        fingerprint = self._metadata_hash(live)
+        fingerprint = metadata_hash(live, self._image())
         if changed or live.epoch == 0 or fingerprint != live.metadata_hash:
             epoch = live.epoch + 1
             record = ConsumerGroupEpochRecord(live.name, epoch, fingerprint, self.share)
@@ -280,19 +285,6 @@ class ModernGroups(Generic[Heartbeat]):
                 self._change(group, records, target)
         self._change(group, records, TargetAssignmentEpochRecord(live.name, live.epoch, self.share))
 
-    def _metadata_hash(self, group: ConsumerGroup) -> int:
-        """Hash of the subscribed topics; Kafka's is another function of the same.
-
-        Source: ``Utils.computeGroupHash``.
-        """
-        image = self._image()
-        subscribed = {topic for member in group.members.values() for topic in member.topics}
-        known = [topic for topic in sorted(subscribed) if topic in image.topic_ids]
-        if not known:
-            return 0
-        said = ";".join(f"{t} {image.topic_ids[t]} {image.partition_counts[t]}" for t in known)
-        return int.from_bytes(hashlib.sha256(said.encode()).digest()[:8], "big", signed=True)
-
     # -- removal -----------------------------------------------------------------------------------
 
     def _remove(
@@ -303,17 +295,18 @@ class ModernGroups(Generic[Heartbeat]):
         token: int | None,
         now: Micros,
     ) -> None:
-        """Removes a member, which frees its partitions and bumps the group epoch.
-
-        Source: ``GroupMetadataManager.consumerGroupFenceMember``.
-        """
+        """Removes a member, which bumps the epoch (``consumerGroupFenceMember``)."""
         name, records = group.live.name, list[ConsumerGroupRecord]()
-        for key_type in member_keys(share=self.share):
-            self._change(group, records, MemberTombstone(name, member_id, key_type))
-        epoch, fingerprint = group.live.epoch + 1, self._metadata_hash(group.live)
+        self._bury(group, member_id, records)
+        epoch, fingerprint = group.live.epoch + 1, metadata_hash(group.live, self._image())
         self._change(group, records, ConsumerGroupEpochRecord(name, epoch, fingerprint, self.share))
         self._forget_alarms(name, member_id)
         self._settle(group, records, response, member_id, token, now)
+
+    def _bury(self, group: Coordinated, member_id: str, records: list[ConsumerGroupRecord]) -> None:
+        """Writes the tombstones of a member."""
+        for key_type in member_keys(share=self.share):
+            self._change(group, records, MemberTombstone(group.live.name, member_id, key_type))
 
     def delete(self, name: str, outcome: Outcome, now: Micros) -> None:
         """Deletes a group without members; its later namesake begins with epoch 1.

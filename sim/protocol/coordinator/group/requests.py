@@ -24,11 +24,8 @@ from sim.protocol.messages.group import (
 )
 from sim.protocol.messages.group_admin import (
     DeleteGroupsRequest,
-    DeleteGroupsResponse,
     DescribeGroupsRequest,
-    DescribeGroupsResponse,
     OffsetDeleteRequest,
-    OffsetDeleteResponse,
 )
 from sim.protocol.messages.share import (
     ShareGroupHeartbeatRequest,
@@ -90,11 +87,7 @@ def refusal(request: GroupRequest, error: ErrorCode) -> Response:
             return ConsumerGroupHeartbeatResponse(error, request.member_id)
         case ShareGroupHeartbeatRequest():
             return ShareGroupHeartbeatResponse(error, request.member_id)
-        case DescribeGroupsRequest():
-            return DescribeGroupsResponse(error)
-        case DeleteGroupsRequest():
-            return DeleteGroupsResponse(error)
-        case OffsetDeleteRequest():
-            return OffsetDeleteResponse(error)
+        case DescribeGroupsRequest() | DeleteGroupsRequest() | OffsetDeleteRequest():
+            return request.refused(error)
         case _:
             assert_never(request)
