@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 
 from sim.ids import TopicPartition
 from sim.protocol.assignors.subscription import Subscription
-from sim.protocol.coordinator.group.consumer_group_records import ConsumerGroupMemberRecord
+from sim.protocol.coordinator.group.consumer_group_records import (
+    GROUP_KEYS,
+    ConsumerGroupMemberRecord,
+    GroupKeyTombstone,
+)
 from sim.protocol.coordinator.group.records import (
     GroupMetadataRecord,
     GroupTombstone,
@@ -123,6 +127,19 @@ def test_a_member_of_the_consumer_protocol_is_none_of_the_classic_one():
     without = value[:-4] + b"\0"
     found = decode_as("ConsumerGroupMemberMetadataValue", without).values[CLASSIC]
     assert found == {"sessionTimeoutMs": 0, "supportedProtocols": []}
+
+
+def test_a_static_member_and_a_deleted_group_are_read_back():
+    member = ConsumerGroupMemberRecord(
+        "g", "m", "", "c", "/h", ("t1",), 5 * SECOND, "", instance_id="shop-1"
+    )
+    written = (member, *(GroupKeyTombstone("g", kind) for kind in GROUP_KEYS))
+    batch = batch_for(written, NOW)
+    assert records_in([RecordBatch.parse(batch.data)]) == written
+    keys = [int.from_bytes(record.key[:2], "big") for record in batch.records()]
+    assert keys == [5, 6, 4, 3]
+    value = decode_as("ConsumerGroupMemberMetadataValue", value_of(member)).values
+    assert value["instanceId"] == "shop-1"
 
 
 def test_keys_of_other_types_are_passed_over():

@@ -117,3 +117,61 @@ def test_controllers_that_are_targets_already_overlap_with_all_of_them():
     ]
     with pytest.raises(ScenarioError, match=r"overlaps faults\[0\]"):
         load_text(text_of(faults=faults), "bad.yaml")
+
+
+# -- consumers and groups -------------------------------------------------------------------------
+
+READERS = (
+    {"name": "reader", "group": "billing", "topics": ["orders"]},
+    {"name": "sharer", "group": "sharers", "group.type": "share", "topics": ["orders"]},
+)
+SEEK = {"do": "seek", "target": "reader", "partitions": "orders-0"}
+RESET = {"do": "reset-offsets", "group": "billing", "partitions": "orders-0"}
+
+
+def read_by(fault):
+    consumers, cluster = list(READERS), {"kafka": "4.1"}
+    faults = [{"at": "1s", **fault}]
+    return load_text(text_of(consumers=consumers, cluster=cluster, faults=faults), "bad.yaml")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        SEEK | {"to": 5},
+        SEEK | {"to": "end"},
+        SEEK | {"datetime": "0s"},
+        {"do": "pause-partitions", "target": "reader", "partitions": "orders", "for": "1s"},
+        RESET | {"to": "latest"},
+        RESET | {"to": 7},
+        RESET | {"shift": -3},
+        RESET | {"duration": "500ms"},
+        {"do": "delete-offsets", "group": "billing", "partitions": ["orders-0", "orders-2"]},
+        {"do": "delete-group", "group": "billing"},
+    ],
+)
+def test_what_consumers_and_groups_are_told_is_written_out_and_read_back(fault):
+    found = read_by(fault)
+    assert load_text(found.as_yaml(), "bad.yaml") == found
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (SEEK, "add to or datetime"),
+        (SEEK | {"to": 5, "datetime": "1s"}, "one of the two"),
+        (SEEK | {"to": "middle"}, "to"),
+        (SEEK | {"target": "shop", "to": 5}, "'shop' is no consumer"),
+        (SEEK | {"target": "sharer", "to": 5}, "'sharer' is no consumer"),
+        (SEEK | {"target": "broker-1", "to": 5}, "'broker-1' is no consumer"),
+        (SEEK | {"partitions": ["orders", "orders-1"], "to": 5}, "orders-1 twice"),
+        (SEEK | {"partitions": "orders-9", "to": 5}, "no partition 'orders-9'"),
+        (RESET | {"to": "beginning"}, "to"),
+        (RESET | {"shift": 1, "duration": "1s"}, "one of the two"),
+        (RESET | {"group": "sharers", "to": 1}, "no group 'sharers'"),
+    ],
+)
+def test_calls_and_commands_that_mean_nothing_are_refused(fault, says):
+    with pytest.raises(ScenarioError) as caught:
+        read_by(fault)
+    assert says in str(caught.value)

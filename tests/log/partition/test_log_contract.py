@@ -275,6 +275,15 @@ def test_the_log_start_only_rises_and_old_epochs_collapse_onto_it(log) -> None:
     assert (log.log_start_offset, list(log.epochs)) == (2, [(2, 2)])
 
 
+def test_an_offset_is_found_by_the_time_of_its_record(log) -> None:
+    for second in range(5):
+        log.append_as_leader(batch(second, at_ms=second * 1_000), 0, NOW)
+    found = [log.offset_for_timestamp(NOW + at) for at in (-1, 0, 1, 2_000, 3_999, 4_001)]
+    assert found == [0, 0, 1, 2, 4, -1]
+    log.raise_log_start(3)
+    assert log.offset_for_timestamp(NOW) == 3
+
+
 def test_a_batch_too_large_or_too_far_in_the_future_is_refused(log) -> None:
     assert log.append_as_leader(batch(size=1_100_000), 0, NOW).error.name == "MESSAGE_TOO_LARGE"
     hour = 3_600_000

@@ -16,7 +16,7 @@ from sim.protocol import effects as fx
 from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.clients.consumer.config import ConsumerConfig, ConsumerSetup
 from sim.protocol.clients.consumer.consumer import CloseConsumer, Consumer, Deliver, Start, Stopped
-from sim.protocol.clients.consumer.effects import ExternalWrite
+from sim.protocol.clients.consumer.effects import ApplicationCalled, ExternalWrite
 from sim.protocol.coordinator.group.context import GroupConfig
 from sim.protocol.coordinator.group.coordinator import GroupCoordinator
 from sim.protocol.coordinator.group.requests import GROUP_REQUESTS
@@ -96,6 +96,7 @@ class Bench:
         self.delivered: list[tuple[Micros, str, Deliver]] = []
         self.written: list[tuple[Micros, str, Deliver]] = []
         self.stopped: dict[str, ErrorCode] = {}
+        self.called: list[tuple[TopicPartition, ...]] = []
         self.requests: list[tuple[Micros, str, Any]] = []
         self.answers: list[tuple[Micros, str, Any, Any]] = []
         self.config = config or GroupConfig()
@@ -213,6 +214,8 @@ class Bench:
                 self.delivered.append((self.now, party.name, effect))
             case ExternalWrite(pieces):
                 self.written += [(self.now, party.name, piece) for piece in pieces]
+            case ApplicationCalled():
+                self.called.append(effect.partitions)
             case Stopped(error):
                 self.stopped[party.name] = error
             case _:
