@@ -41,7 +41,7 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
             "reason",
             "string",
             "committed, reset (auto.offset.reset), truncated (KIP-320), "
-            "seek (by the application), reset-offsets (by the tool, of a group)",
+            "seek (by the application), altered (by the tool, of a group)",
         ),
     ),
     facts(

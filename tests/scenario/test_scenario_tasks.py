@@ -68,7 +68,6 @@ def test_a_client_that_commits_by_itself_has_its_interval_and_the_task_has_none(
             {},
             "give up everything",
         ),
-        ({"consumer.group.instance.id": "one"}, {}, "static membership"),
         ({**ONCE, "consumer.isolation.level": "read_uncommitted"}, {}, "isolation.level"),
         ({**ONCE, "producer.acks": "1"}, {}, "producer.acks"),
         ({"producer.lingerms": 5}, {}, "linger.ms"),

@@ -29,7 +29,7 @@ KINDS: Final = (
 """Counts of a reader; ``delivered`` counts each record once."""
 
 
-_SOUGHT: Final = frozenset({"seek", "reset-offsets"})
+_SOUGHT: Final = frozenset({"seek", "altered"})
 """Reasons of jumps that the application, or the tool for groups, has ordered."""
 
 

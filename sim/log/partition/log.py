@@ -2,7 +2,6 @@
 
 Synchronous, as Kafka's ``UnifiedLog`` is under its lock; the caller pays simulated time for the
 bytes that a flush reports. Retention and compaction have modules of their own.
-
 Simplified: truncation within a batch leaves the log end at that batch's base offset; batches that
 are larger than ``segment.bytes`` together are written one by one instead of being rejected.
 
@@ -250,9 +249,9 @@ class PartitionLog:
         return all_of(segment.log.use(0, segment.size) for segment in self._segments)
 
     def bytes_between(self, start: Offset, end: Offset) -> Bytes:
-        """Estimated bytes that a read of [start, end) would return; exact enough for ``minBytes``.
+        """Bytes that a read of [start, end) would return: exact at the tail up to 64 MiB.
 
-        Exact at the tail up to 64 MiB; below it, to ``index.interval.bytes`` and a batch.
+        Below the tail they are exact to ``index.interval.bytes`` and a batch.
         """
         if start >= end or start >= self.log_end_offset:
             return 0
@@ -261,13 +260,13 @@ class PartitionLog:
         return max(self._byte_position(end) - self._byte_position(start), 1)
 
     def batches(self, start: Offset = 0) -> Iterator[RecordBatch]:
-        """Every batch from the one that holds ``start``, read from the files.
+        """Every batch from the one that holds ``start``, from the files.
 
         Raises:
             DiskFailed: If the disk has failed.
             MalformedBytes: If a header is damaged.
         """
-        for segment in self._segments[self._segment_number(start) :]:
+        for segment in self._segments_from(start):
             found = segment.find(start)
             if found is not None:
                 for _, batch in segment.batches(found[0]):

@@ -72,11 +72,13 @@ class TxnOffsetCommitRequest(Request):
     member_id: str
     generation: int
     offsets: tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]
+    instance_id: str = ""
+    """``group.instance.id`` of that consumer."""
 
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + 40 + 40 * len(self.offsets)
+        return HEADER_BYTES + 40 + 40 * len(self.offsets) + len(self.instance_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,7 @@ class TaskConsumer(Consumer):
             member=self.member_id if sends else "",
             generation=self.generation if sends else -1,
             offsets=self._positions.processed() if inside else (),
+            instance=self.config.group_instance_id if sends else "",
         )
         self._link.effects.append(said)
 

@@ -171,7 +171,8 @@ class TransactionalTaskProducer(TransactionalProducer):
             return
         if ending.offsets and not self._offers_offsets:
             self._offers_offsets = True
-            manager.send_offsets(ending.group, ending.member, ending.generation, ending.offsets)
+            member = ending.group, ending.member, ending.generation
+            manager.send_offsets(*member, ending.offsets, ending.instance)
             return
         gate.close()
         manager.commit()

@@ -417,7 +417,9 @@ class Builder:
                         self.bootstrap,
                     ),
                     translate.task(spec, behaviours),
-                    translate.task_consumer_config(spec, behaviours, stable=stable),
+                    translate.task_consumer_config(
+                        spec, spec.instance_ids[number], behaviours, stable=stable
+                    ),
                 )
                 node.tls = self.tls(spec.producer.text("security.protocol"))
                 self.cluster.add(node)

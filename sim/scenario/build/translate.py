@@ -127,11 +127,11 @@ def consumer_config(
 
 
 def task_consumer_config(
-    task: ProcessorSpec, behaviours: Mapping[str, str], *, stable: bool
+    task: ProcessorSpec, instance_id: str, behaviours: Mapping[str, str], *, stable: bool
 ) -> ConsumerConfig:
     """A task's consumer; ``stable``: it waits for pending offsets (KIP-447)."""
     found = _reader(task.consumer, task.topics, task.group, task.processing_us, behaviours)
-    return replace(found, require_stable=stable)
+    return replace(found, group_instance_id=instance_id, require_stable=stable)
 
 
 def task(task: ProcessorSpec, behaviours: Mapping[str, str]) -> TaskSpec:

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, field_serializer
 
-from sim.scenario.model.clients import numbered
+from sim.scenario.model.clients import numbered, numbered_or_none
 from sim.scenario.model.types import (
     NOT_WRITTEN,
     ConfigSchema,
@@ -69,6 +69,11 @@ class ProcessorSpec(ProcessorModel, frozen=True):
     def client_names(self) -> tuple[str, ...]:
         """Printed names: the name itself, or ``name-1`` to ``name-N``."""
         return numbered(self.name, self.count)
+
+    @property
+    def instance_ids(self) -> tuple[str, ...]:
+        """``group.instance.id`` of each, numbered like the names; empty for dynamic members."""
+        return numbered_or_none(self.consumer.text("group.instance.id"), self.count)
 
     @property
     def is_exactly_once(self) -> bool:

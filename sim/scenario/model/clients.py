@@ -43,6 +43,11 @@ def numbered(name: str, count: int) -> tuple[str, ...]:
     return tuple(f"{name}-{number}" for number in range(1, count + 1))
 
 
+def numbered_or_none(name: str, count: int) -> tuple[str, ...]:
+    """As :func:`numbered`; as many empty names without a name."""
+    return numbered(name, count) if name else ("",) * count
+
+
 class BurstModel(Strict, frozen=True):
     """The peak rate for ``on``, then the ordinary rate for ``off``, over and over."""
 
@@ -257,8 +262,7 @@ class ConsumerSpec(ConsumerModel, frozen=True):
     @property
     def instance_ids(self) -> tuple[str, ...]:
         """``group.instance.id`` of each, numbered like the names; empty for dynamic members."""
-        given = self.config.text("group.instance.id")
-        return numbered(given, self.count) if given else ("",) * self.count
+        return numbered_or_none(self.config.text("group.instance.id"), self.count)
 
     @property
     def reads_committed(self) -> bool:

@@ -215,4 +215,8 @@ def _sink(given: Mapping[str, object], cluster: ClusterSpec) -> Config:
     for name, value in (("enable.auto.commit", False), ("group.protocol", "classic")):
         if name in given and given[name] != value:
             raise Problem((name,), f"{given[name]!r}, which is the connector's own", repr(value))
+    if given.get("group.instance.id") is not None:
+        raise Problem(
+            ("group.instance.id",), "one instance id for all tasks of a connector", "none"
+        )
     return whole_member({**SINK_CONSUMER, **given}, cluster)

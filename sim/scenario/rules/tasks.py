@@ -178,10 +178,6 @@ def whole_member(given: Mapping[str, object], cluster: ClusterSpec) -> Config:
             f"{found.text(strategy)} for tasks, which give up everything in a rebalance",
             "range, roundrobin or sticky among them",
         )
-    if found.text("group.instance.id"):
-        raise Problem(
-            ("group.instance.id",), "static membership, which is not modelled for tasks", "none"
-        )
     return found
 
 

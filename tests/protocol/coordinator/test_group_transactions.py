@@ -164,3 +164,22 @@ def test_who_asks_for_stable_offsets_is_told_of_a_transaction_that_holds_one():
     desk.end()
     token = desk.ask(OffsetFetchRequest("g", (PLACE,), require_stable=True))
     assert desk.answers[token] is E.NONE
+
+
+def test_a_member_whose_instance_id_is_another_s_now_is_fenced():
+    """KIP-345 in KIP-447: the group's metadata of a static consumer have its instance id."""
+    desk = Desk()
+    static = Subscription(("orders",), instance_id="i")
+    heir = MemberRecord("heir", "c", "/h", SECOND, SECOND, static, (PLACE,))
+    desk.tell(PartitionResigned(HOME))
+    desk.tell(
+        PartitionElected(HOME, 1, (GroupMetadataRecord("g", 2, "range", "heir", 0, (heir,)),))
+    )
+    answers = []
+    for member in ("former", "heir"):
+        offsets = ((PLACE, 5, 0),)
+        token = desk.ask(TxnOffsetCommitRequest("till", "g", 7, 1, member, 2, offsets, "i"))
+        desk.verify()
+        desk.written()
+        answers.append(desk.answers[token])
+    assert answers == [E.FENCED_INSTANCE_ID, E.NONE]

@@ -52,6 +52,23 @@ BAD_LUCK = [
 ]
 
 
+def test_static_tasks_come_back_without_a_rebalance_and_exactly_once_holds(tmp_path):
+    """The session of 5 s outlives the restart; dynamic tasks need a generation for it (KIP-345)."""
+    static = {"consumer.group.instance.id": "copy", "consumer.session.timeout.ms": 5_000}
+    generations = []
+    for config in ((), static):
+        faults = [{"at": "2500ms", "do": "crash", "target": "copy-1", "for": "300ms"}]
+        each = task(config=config, outputs=2)
+        ran, wrong = processed(tmp_path, each, faults, seed=2)
+        assert wrong == (0, 0, 0)
+        assert copies(ran) == 2000
+        rows = ran.rows("groups", group="copy", reason="assignment committed")
+        generations.append([row["generation"] for row in rows if 2_500_000 < row["t_us"] < 6 * S])
+    dynamic, kept = generations
+    assert dynamic
+    assert kept == []
+
+
 def test_exactly_once_survives_a_crash_and_a_zombie_that_is_fenced(tmp_path):
     ran, wrong = processed(tmp_path, task(outputs=2), BAD_LUCK)
     assert wrong == (0, 0, 0)

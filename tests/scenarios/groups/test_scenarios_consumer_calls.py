@@ -132,7 +132,7 @@ def test_the_next_member_begins_where_the_tool_has_set_the_offsets(administered)
     assert effects(administered)[3:5] == [(True, "done")] * 2
     committed = {
         row["partition"]: row["offset"]
-        for row in administered.rows("positions", group="billing", reason="reset-offsets")
+        for row in administered.rows("positions", group="billing", reason="altered")
     }
     began = {
         row["partition"]: row["offset"]

@@ -102,7 +102,7 @@ class _Reset:
     committed: dict[TopicPartition, Offset] = field(default_factory=dict)
     found: dict[tuple[TopicPartition, int], Offset] = field(default_factory=dict)
     """Offsets of partitions by timestamp."""
-    wanted: list[tuple[TopicPartition, int]] = field(default_factory=list)
+    required: list[tuple[TopicPartition, int]] = field(default_factory=list)
     """Offsets by timestamp that are looked up, one after the other."""
 
 
@@ -156,11 +156,13 @@ class GroupTool:
         if isinstance(command, ResetOffsets):
             reset = _Reset(number, command, now + API_TIMEOUT_US)
             request = DescribeGroupsRequest(command.group)
-            self._ask(number, command.group, request, partial(self._described, reset), now)
+            self._request(number, command.group, request, partial(self._described, reset), now)
         else:
-            self._ask(number, command.group, command, partial(self._deleted, command, number), now)
+            self._request(
+                number, command.group, command, partial(self._deleted, command, number), now
+            )
 
-    def _ask(
+    def _request(
         self,
         number: int,
         group: str,
@@ -202,7 +204,7 @@ class GroupTool:
             self._done(reset.number, ((f"{group} is {state}, not inactive:", error),))
         elif reset.command.to in {"current", "shift"}:
             request = OffsetFetchRequest(group, reset.command.partitions)
-            self._ask(reset.number, group, request, partial(self._fetched, reset), now)
+            self._request(reset.number, group, request, partial(self._fetched, reset), now)
         else:
             self._plan(reset, now)
 
@@ -224,17 +226,17 @@ class GroupTool:
         command = reset.command
         for place in command.partitions:
             if command.to == "timestamp":
-                reset.wanted.append((place, command.amount))
+                reset.required.append((place, command.amount))
             elif command.to != "current":
-                reset.wanted += [(place, EARLIEST_TIMESTAMP), (place, LATEST_TIMESTAMP)]
+                reset.required += [(place, EARLIEST_TIMESTAMP), (place, LATEST_TIMESTAMP)]
             elif place not in reset.committed:
-                reset.wanted.append((place, LATEST_TIMESTAMP))
+                reset.required.append((place, LATEST_TIMESTAMP))
         self._look_up(reset, now)
 
     def _look_up(self, reset: _Reset, now: Micros) -> None:
         """Looks the next offset up, or commits."""
-        if reset.wanted:
-            place, timestamp = reset.wanted[0]
+        if reset.required:
+            place, timestamp = reset.required[0]
             lookup = _Lookup(reset, place, timestamp)
             broker = self._bootstrap[-self._correlation % len(self._bootstrap)]
             self._send(lookup, broker, MetadataRequest((place.topic,)), now)
@@ -259,10 +261,10 @@ class GroupTool:
                 self._send(lookup, leader, ListOffsetsRequest(place, lookup.timestamp), now)
                 return
         elif isinstance(response, ListOffsetsResponse) and response.error is ErrorCode.NONE:
-            del reset.wanted[0]
+            del reset.required[0]
             reset.found[place, lookup.timestamp] = response.offset
             if response.offset == NO_OFFSET:  # no record is as young as that
-                reset.wanted.insert(0, (place, LATEST_TIMESTAMP))
+                reset.required.insert(0, (place, LATEST_TIMESTAMP))
             self._look_up(reset, now)
             return
         if now + RETRY_US >= reset.deadline:
@@ -276,7 +278,7 @@ class GroupTool:
         places = {place: offset for place, offset, _ in offsets}
         group = reset.command.group
         request = OffsetCommitRequest(group, "", NO_GENERATION, offsets)
-        self._ask(reset.number, group, request, partial(self._committed, reset, places), now)
+        self._request(reset.number, group, request, partial(self._committed, reset, places), now)
 
     def _new_offset(self, reset: _Reset, place: TopicPartition) -> Offset:
         command, latest = reset.command, reset.found.get((place, LATEST_TIMESTAMP), 0)
@@ -285,10 +287,10 @@ class GroupTool:
             return latest if found == NO_OFFSET else found
         if command.to == "current":
             return reset.committed.get(place, latest)
-        wanted = command.amount
+        offset = command.amount
         if command.to == "shift":
-            wanted += reset.committed[place]
-        return max(min(wanted, latest), reset.found[place, EARLIEST_TIMESTAMP])
+            offset += reset.committed[place]
+        return max(min(offset, latest), reset.found[place, EARLIEST_TIMESTAMP])
 
     def _committed(
         self,
@@ -307,7 +309,7 @@ class GroupTool:
                     *place,
                     offset_before=reset.committed.get(place, NO_OFFSET),
                     offset=offset,
-                    reason="reset-offsets",
+                    reason="altered",
                 )
                 self._out.append(row)
         self._done(reset.number, tuple((f"{group} {p}", response.error) for p in places))

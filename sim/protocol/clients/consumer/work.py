@@ -40,6 +40,8 @@ class WorkEnding:
     generation: int = -1
     offsets: tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...] = ()
     """Offsets for the transaction; none if the input is committed outside of it."""
+    instance: str = ""
+    """``group.instance.id`` of a static member."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,9 @@ class TransactionManager:
             or any(each.partition == partition for each in self._adding)
         )
 
-    def send_offsets(self, group: str, member: str, generation: int, offsets: Offsets) -> None:
+    def send_offsets(
+        self, group: str, member: str, generation: int, offsets: Offsets, instance: str = ""
+    ) -> None:
         """``sendOffsetsToTransaction()``; done when :attr:`sends_offsets` is false again."""
         assert self.state is TransactionState.IN_TRANSACTION, "no transaction is open"
         sequences = self.sequences
@@ -147,7 +149,7 @@ class TransactionManager:
             self._group = group
             self._coordinators.pop("group", None)
         self._offsets = TxnOffsetCommitRequest(
-            self.transactional_id, group, *identity, member, generation, offsets
+            self.transactional_id, group, *identity, member, generation, offsets, instance
         )
         if self._version >= 2:
             self._started = True

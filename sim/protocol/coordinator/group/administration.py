@@ -1,4 +1,4 @@
-"""What an administrator does with a group at its coordinator: describe, delete, delete offsets.
+"""Administration of groups at their coordinator: describe, delete, delete offsets.
 
 Left out: deletion of share groups and of several groups in one request.
 

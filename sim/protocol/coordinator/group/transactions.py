@@ -109,8 +109,9 @@ def transactional_error(group: Group | None, request: TxnOffsetCommitRequest) ->
         return ErrorCode.NONE if request.generation < 0 else ErrorCode.ILLEGAL_GENERATION
     if request.generation < 0 and (group.state is GroupState.EMPTY or not request.member_id):
         return ErrorCode.NONE
-    if request.member_id not in group.members:
-        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = group.member_error(request.member_id, request.instance_id)
+    if error is not ErrorCode.NONE:
+        return error
     if request.generation != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
     return ErrorCode.NONE
