@@ -1,5 +1,6 @@
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -17,32 +18,49 @@ public final class KafkaFacts {
     private static final String CLIENTS = "org.apache.kafka.clients.";
     private static final String CONNECT = "org.apache.kafka.connect.runtime.";
     private static final String MIRROR = "org.apache.kafka.connect.mirror.";
+    private static final String DYNAMIC = "kafka.server.DynamicConfig$";
     private static final String SERVER = "org.apache.kafka.server.config.";
 
-    /** The places of a ConfigDef, newest first: a static field, or a method without arguments (). */
+    /**
+     * The places of a ConfigDef, newest first: a field, or a method without arguments (). Those of
+     * Scala's objects (Name$) are read from the object.
+     */
     private static final String[][] DEFINITIONS = {
-        {"broker", SERVER + "AbstractKafkaConfig.CONFIG_DEF", "kafka.server.KafkaConfig.configDef()"},
+        {"broker", SERVER + "AbstractKafkaConfig.CONFIG_DEF", "kafka.server.KafkaConfig.configDef()",
+            "kafka.server.KafkaConfig$.configDef", "kafka.server.KafkaConfig$.kafka$server$KafkaConfig$$configDef"},
         {"broker quota", SERVER + "QuotaConfig.brokerQuotaConfigs()",
-            SERVER + "QuotaConfigs.brokerQuotaConfigs()"},
+            SERVER + "QuotaConfigs.brokerQuotaConfigs()", DYNAMIC + "Broker$.brokerConfigDef",
+            DYNAMIC + "Broker$.kafka$server$DynamicConfig$Broker$$brokerConfigDef"},
         {"client quota", SERVER + "QuotaConfig.userAndClientQuotaConfigs()",
-            SERVER + "QuotaConfigs.userAndClientQuotaConfigs()"},
-        {"ip quota", SERVER + "QuotaConfig.ipConfigs()", SERVER + "QuotaConfigs.ipConfigs()"},
+            SERVER + "QuotaConfigs.userAndClientQuotaConfigs()",
+            DYNAMIC + "QuotaConfigs.userAndClientQuotaConfigs()",
+            DYNAMIC + "Client$.clientConfigs",
+            DYNAMIC + "Client$.kafka$server$DynamicConfig$Client$$clientConfigs"},
+        {"ip quota", SERVER + "QuotaConfig.ipConfigs()", SERVER + "QuotaConfigs.ipConfigs()",
+            DYNAMIC + "Ip$.ipConfigs"},
         {"group", "org.apache.kafka.coordinator.group.GroupConfig.CONFIG_DEF",
             "org.apache.kafka.coordinator.group.GroupConfig.CONFIG"},
         {"client metrics", "org.apache.kafka.server.metrics.ClientMetricsConfigs.CONFIG"},
-        {"topic", "org.apache.kafka.storage.internals.log.LogConfig.CONFIG"},
+        {"topic", "org.apache.kafka.storage.internals.log.LogConfig.CONFIG",
+            "kafka.log.LogConfig$.configDef", "kafka.log.LogConfig$.kafka$log$LogConfig$$configDef"},
         {"producer", CLIENTS + "producer.ProducerConfig.CONFIG"},
         {"consumer", CLIENTS + "consumer.ConsumerConfig.CONFIG"},
         {"admin", CLIENTS + "admin.AdminClientConfig.CONFIG"},
         {"streams", "org.apache.kafka.streams.StreamsConfig.CONFIG"},
-        {"connect distributed", CONNECT + "distributed.DistributedConfig.config(Crypto)"},
+        {"connect distributed", CONNECT + "distributed.DistributedConfig.config(Crypto)",
+            CONNECT + "distributed.DistributedConfig.CONFIG"},
         {"connect standalone", CONNECT + "standalone.StandaloneConfig.CONFIG"},
-        {"connect source", CONNECT + "SourceConnectorConfig.configDef()"},
-        {"connect sink", CONNECT + "SinkConnectorConfig.configDef()"},
-        {"mirror maker", MIRROR + "MirrorMakerConfig.config()"},
-        {"mirror source", MIRROR + "MirrorSourceConfig.CONNECTOR_CONFIG_DEF"},
-        {"mirror checkpoint", MIRROR + "MirrorCheckpointConfig.CONNECTOR_CONFIG_DEF"},
-        {"mirror heartbeat", MIRROR + "MirrorHeartbeatConfig.CONNECTOR_CONFIG_DEF"},
+        {"connect source", CONNECT + "SourceConnectorConfig.configDef()",
+            CONNECT + "SourceConnectorConfig.CONFIG", CONNECT + "ConnectorConfig.configDef()"},
+        {"connect sink", CONNECT + "SinkConnectorConfig.configDef()",
+            CONNECT + "SinkConnectorConfig.CONFIG"},
+        {"mirror maker", MIRROR + "MirrorMakerConfig.config()", MIRROR + "MirrorMakerConfig.CONFIG_DEF"},
+        {"mirror source", MIRROR + "MirrorSourceConfig.CONNECTOR_CONFIG_DEF",
+            MIRROR + "MirrorConnectorConfig.CONNECTOR_CONFIG_DEF"},
+        {"mirror checkpoint", MIRROR + "MirrorCheckpointConfig.CONNECTOR_CONFIG_DEF",
+            MIRROR + "MirrorConnectorConfig.CONNECTOR_CONFIG_DEF"},
+        {"mirror heartbeat", MIRROR + "MirrorHeartbeatConfig.CONNECTOR_CONFIG_DEF",
+            MIRROR + "MirrorConnectorConfig.CONNECTOR_CONFIG_DEF"},
         {"mirror client", MIRROR + "MirrorClientConfig.CONFIG_DEF"},
         {"mirror topic filter", MIRROR + "DefaultTopicFilter$TopicFilterConfig.DEF"},
         {"mirror group filter", MIRROR + "DefaultGroupFilter$GroupFilterConfig.DEF"},
@@ -59,7 +77,8 @@ public final class KafkaFacts {
         if (open < 0) {
             Field field = type.getDeclaredField(name);
             field.setAccessible(true);
-            return field.get(null);
+            if (Modifier.isStatic(field.getModifiers())) return field.get(null);
+            return field.get(type.getField("MODULE$").get(null));
         }
         if (place.endsWith("(Crypto)")) {
             Class<?> crypto = Class.forName(CONNECT + "distributed.Crypto");
@@ -108,29 +127,49 @@ public final class KafkaFacts {
     }
 
     /** As a file of properties would have it; classes by their names. */
-    private static String shown(Object value, ConfigDef.Type type) {
-        if (!(value instanceof List)) return ConfigDef.convertToString(value, type);
+    private static String shown(Object value) {
+        if (value instanceof Class) return ((Class<?>) value).getName();
+        if (!(value instanceof List)) return String.valueOf(value);
         List<String> words = new ArrayList<>();
         for (Object word : (List<?>) value)
             words.add(word instanceof Class ? ((Class<?>) word).getName() : String.valueOf(word));
         return String.join(",", words);
     }
 
-    private static List<String> facts(ConfigDef.ConfigKey key) {
+    /** Releases before 2.0 hide none. */
+    private static boolean isInternal(ConfigDef.ConfigKey key) throws Exception {
+        try {
+            return key.getClass().getField("internalConfig").getBoolean(key);
+        } catch (NoSuchFieldException none) {
+            return false;
+        }
+    }
+
+    private static List<String> facts(ConfigDef.ConfigKey key) throws Exception {
         List<String> found = new ArrayList<>();
         found.add(pair("type", quoted(key.type.name().toLowerCase())));
         if (key.defaultValue == null) found.add(pair("default", "null"));
         else if (key.defaultValue != ConfigDef.NO_DEFAULT_VALUE)
-            found.add(pair("default", quoted(shown(key.defaultValue, key.type))));
+            found.add(pair("default", quoted(shown(key.defaultValue))));
         if (key.validator != null) found.add(pair("valid", quoted(allowed(key.validator))));
         found.add(pair("importance", quoted(key.importance.name().toLowerCase())));
-        if (key.internalConfig) found.add(pair("internal", "true"));
+        if (isInternal(key)) found.add(pair("internal", "true"));
         return found;
     }
 
-    /** Broker settings that stand in for a topic's, and what each makes of a 1. */
+    /** Broker settings that replace a topic's; null before there was a table of them. */
+    private static Object synonyms() throws Exception {
+        try {
+            return of(SERVER + "ServerTopicConfigSynonyms.ALL_TOPIC_CONFIG_SYNONYMS");
+        } catch (ClassNotFoundException none) {
+            return null;
+        }
+    }
+
+    /** Broker settings that replace one topic setting, and what each makes of a 1. */
     @SuppressWarnings("unchecked")
     private static String synonyms(Object all, String name) throws Exception {
+        if (all == null) return "[]";
         List<String> found = new ArrayList<>();
         for (Object synonym : ((Map<String, List<Object>>) all).getOrDefault(name, List.of())) {
             String broker = (String) synonym.getClass().getMethod("name").invoke(synonym);
@@ -142,7 +181,7 @@ public final class KafkaFacts {
     }
 
     private static void print(String scope, ConfigDef defined) throws Exception {
-        Object all = of(SERVER + "ServerTopicConfigSynonyms.ALL_TOPIC_CONFIG_SYNONYMS");
+        Object all = synonyms();
         for (ConfigDef.ConfigKey key : new TreeMap<>(defined.configKeys()).values()) {
             List<String> line = new ArrayList<>();
             line.add(pair("of", quoted(scope)));

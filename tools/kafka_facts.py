@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools import kafka_messages
-from tools.kafka_jars import RELEASES, Row, jars, printed
+from tools.kafka_jars import MESSAGE_RELEASES, RELEASES, Row, jars, printed
 
 PROGRAM: Final = "KafkaFacts.java"
 """Prints every setting of a release, one for each ConfigDef that has it."""
@@ -76,6 +76,69 @@ def text(rows: Mapping[str, Iterable[Row]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+_MIRRORS_UNREAD: Final = ("2.4", "2.5", "2.6")
+"""Versions whose MirrorMaker 2 is not in Maven Central."""
+
+_MIRRORS_LATER: Final = ("sync.group.offsets.enabled", "sync.group.offsets.interval.seconds")
+_EXCLUDE: Final = ".exclude"
+_FORMER: Final = ".blacklist"
+
+
+def mirrors_before(rows: Iterable[Row]) -> list[Row]:
+    """Settings of MirrorMaker 2 before 2.7, from those of 2.7.
+
+    Synchronised group offsets came with 2.7 (KIP-545), and lists of exclusions got other names
+    (KIP-629). Source: ``MirrorConnectorConfig``, ``Default{Topic,Group,ConfigProperty}Filter``.
+    """
+    held = [row for row in rows if row["of"].startswith("mirror")]
+    defaults = {(row["of"], row["name"]): row.get("default") for row in held}
+    found: list[Row] = []
+    for row in held:
+        scope, name = row["of"], row["name"]
+        if name in _MIRRORS_LATER or name.endswith(_EXCLUDE):
+            continue
+        if name.endswith(_FORMER):
+            instead = name.removesuffix(_FORMER) + _EXCLUDE
+            row = {**row, "default": defaults[scope, instead]}
+        found.append(row)
+    return found
+
+
+def of_quotas_alone(rows: Iterable[Row]) -> list[Row]:
+    """The rows, without brokers' settings from the definition of quotas, which 1.1 to 3.8 had."""
+    listed = list(rows)
+    brokers = {row["name"] for row in listed if row["of"] == "broker"}
+    return [row for row in listed if row["of"] != "broker quota" or row["name"] not in brokers]
+
+
+def with_synonyms(rows: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
+    """The rows, with brokers' settings that replace a topic's where a release has no table of them.
+
+    Source: ``KafkaServer.copyKafkaConfigToLog``, which had the same ones before.
+    """
+    newest: dict[str, Any] = {}
+    found: dict[str, list[Row]] = {}
+    for version in reversed(rows):
+        for row in rows[version]:
+            if "broker" in row:
+                newest[row["name"]] = row["broker"]
+        found[version] = [
+            {**row, "broker": newest[row["name"]]}
+            if row["of"] == "topic" and row["name"] in newest
+            else row
+            for row in rows[version]
+        ]
+    return {version: found[version] for version in rows}
+
+
+def settings_of_releases(read: Mapping[str, Iterable[Row]]) -> dict[str, list[Row]]:
+    """Settings by version, of what was printed of each release."""
+    rows = {version: of_quotas_alone(found) for version, found in read.items()}
+    for version in _MIRRORS_UNREAD:
+        rows[version] += mirrors_before(rows["2.7"])
+    return with_synonyms(rows)
+
+
 def main() -> None:
     """Write the data files."""
     settings: dict[str, list[Row]] = {}
@@ -84,9 +147,10 @@ def main() -> None:
         for version, release in RELEASES.items():
             library = jars(release, Path(directory) / release)
             settings[version] = printed(library, PROGRAM)
-            rows = printed(library, kafka_messages.PROGRAM)
-            messages[version] = [kafka_messages.message(row) for row in rows]
-    TARGET.write_text(text(settings), encoding="utf-8")
+            if version in MESSAGE_RELEASES:
+                rows = printed(library, kafka_messages.PROGRAM)
+                messages[version] = [kafka_messages.message(row) for row in rows]
+    TARGET.write_text(text(settings_of_releases(settings)), encoding="utf-8")
     kafka_messages.TARGET.write_text(kafka_messages.text(messages), encoding="utf-8")
 
 

@@ -137,7 +137,8 @@ def test_a_default_that_was_another_is_in_the_documents():
     assert other_defaults("producer", "linger.ms") == "0 up to 3.9"
     wanted = "10 up to 3.9, -1 since 4.2"
     assert other_defaults("broker", "group.coordinator.append.linger.ms") == wanted
-    assert other_defaults("producer", "acks") == ""
+    assert other_defaults("producer", "acks") == "1 up to 2.8"
+    assert other_defaults("producer", "max.request.size") == ""
     assert other_defaults("broker", "raft_heartbeat_interval_ms") == ""
 
 

@@ -81,7 +81,7 @@ _TEXT: Final = VersionedSetting(
     "string", default=None, is_required=True, valid="", importance="low", is_internal=False
 )
 _AUTHORIZER: Final[Mapping[str, KafkaSetting]] = {
-    name: KafkaSetting(name, ("broker",), "3.9", "4.3", {"3.9": _TEXT}, ())
+    name: KafkaSetting(name, ("broker",), "0.10", "4.3", {"0.10": _TEXT}, ())
     for name in ("super.users", "allow.everyone.if.no.acl.found")
 }
 """Read by Kafka's StandardAuthorizer, so no ConfigDef has them."""
