@@ -122,6 +122,7 @@ public final class KafkaFacts {
         Class<?> type = validator.getClass();
         if (type.isAnonymousClass() || type.getName().contains("Lambda")) return "code";
         String text = String.valueOf(validator);
+        if (text.equals(type.getName() + "@" + Integer.toHexString(validator.hashCode()))) text = "";
         if (type.getEnclosingClass() == ConfigDef.class && !text.isEmpty()) return text;
         return type.getName().substring(type.getPackageName().length() + 1).replace('$', '.');
     }

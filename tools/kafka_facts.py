@@ -97,10 +97,9 @@ def mirrors_before(rows: Iterable[Row]) -> list[Row]:
         scope, name = row["of"], row["name"]
         if name in _MIRRORS_LATER or name.endswith(_EXCLUDE):
             continue
-        if name.endswith(_FORMER):
-            instead = name.removesuffix(_FORMER) + _EXCLUDE
-            row = {**row, "default": defaults[scope, instead]}
-        found.append(row)
+        instead = name.removesuffix(_FORMER) + _EXCLUDE
+        renamed = {"default": defaults[scope, instead]} if name.endswith(_FORMER) else {}
+        found.append({**row, **renamed})
     return found
 
 

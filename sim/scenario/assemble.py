@@ -188,7 +188,7 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
         kafka = zookeeper.version_of(kafka, is_given="kafka" in model.model_fields_set)
         zookeeper.check_cluster(model)
     replication.check_version(model.replication, kafka)
-    config = _below(("config",), lambda: _given_settings(model))
+    config = _below(("config",), lambda: _given_settings(model, kafka))
     first = membership.initial_brokers(model, len(brokers))
     _below(("config",), lambda: _check_settings(model, config, first or len(brokers)))
     controllers = () if governed else _voters(model, brokers, racks)
@@ -241,10 +241,10 @@ def _brokers(model: ClusterModel) -> tuple[ServerSpec, ...]:
     return tuple(ServerSpec(node, rack) for node, rack in zip(ids, homes, strict=True))
 
 
-def _given_settings(model: ClusterModel) -> Config:
+def _given_settings(model: ClusterModel, kafka: str) -> Config:
     replication.check_settings(model.replication, model.config)
     zookeeper.check_settings(model.config, zookeeper=model.zookeeper is not None)
-    return settings.resolve("broker", model.config)
+    return settings.resolve("broker", model.config, version=kafka)
 
 
 def _check_settings(model: ClusterModel, config: Config, brokers: int) -> None:
@@ -359,7 +359,9 @@ class _Clients:
         config = _below(
             ("config",),
             lambda: cross_rules.producer_config(
-                settings.resolve("producer", model.config), model.config, partitions=True
+                settings.resolve("producer", model.config, version=self._cluster.kafka),
+                model.config,
+                partitions=True,
             ),
         )
         source = _below(("config",), lambda: self._partitioner(config))
@@ -401,7 +403,7 @@ class _Clients:
         config = _below(
             ("config",),
             lambda: cross_rules.consumer_config(
-                settings.resolve("consumer", given),
+                settings.resolve("consumer", given, version=self._cluster.kafka),
                 given,
                 self._cluster.config,
                 in_group=bool(group),

@@ -14,7 +14,7 @@ from sim.scenario.model.machines import CpuModel, DiskModel, HeapModel, NetworkM
 from sim.scenario.model.types import Strict
 from sim.scenario.rules import hardware
 from sim.scenario.scenario import OffDefault, Scenario
-from sim.scenario.settings.registry import SETTINGS
+from sim.scenario.settings.registry import default_of
 from sim.scenario.settings.resolved import Config
 from sim.scenario.settings.types import Scope, as_kafka_writes
 from sim.scenario.text.plain import Plain
@@ -100,7 +100,7 @@ def _of_regions(scenario: Scenario) -> Iterator[OffDefault]:
 
 def _settings(scope: Scope, path: str, config: Config) -> Iterator[OffDefault]:
     for name, value in config.items():
-        default = SETTINGS[scope][name].default
+        default = default_of(scope, name, config.version)
         if value != default:
             yield OffDefault(f"{path}.{name}", as_kafka_writes(value), as_kafka_writes(default))
 

@@ -70,7 +70,7 @@ def producer_config(config: Config, behaviours: Mapping[str, str]) -> ProducerCo
         delivery_timeout_us=config.micros("delivery.timeout.ms"),
         request_timeout_us=config.micros("request.timeout.ms"),
         retry_backoff_us=config.micros("retry.backoff.ms"),
-        retry_backoff_max_us=config.micros("retry.backoff.max.ms"),
+        retry_backoff_max_us=_longest_backoff(config),
         max_in_flight_requests_per_connection=config.number(
             "max.in.flight.requests.per.connection"
         ),
@@ -86,6 +86,12 @@ def producer_config(config: Config, behaviours: Mapping[str, str]) -> ProducerCo
         transactional_id=config.text("transactional.id"),
         transaction_timeout_us=config.micros("transaction.timeout.ms"),
     )
+
+
+def _longest_backoff(config: Config) -> Micros:
+    """``retry.backoff.max.ms``; 0 in versions in which no wait grows (before KIP-580)."""
+    name = "retry.backoff.max.ms"
+    return config.micros(name) if config.has(name) else 0
 
 
 def transactions(transaction: TransactionModel, behaviours: Mapping[str, str]) -> TransactionSpec:
@@ -220,7 +226,7 @@ def _reader(
         request_timeout_us=config.micros("request.timeout.ms"),
         api_timeout_us=config.micros("default.api.timeout.ms"),
         retry_backoff_us=config.micros("retry.backoff.ms"),
-        retry_backoff_us_max=config.micros("retry.backoff.max.ms"),
+        retry_backoff_us_max=_longest_backoff(config),
         metadata_age_us_max=config.micros("metadata.max.age.ms"),
         processing_us=processing_us,
     )
@@ -330,7 +336,7 @@ def group_config(config: Config, behaviours: Mapping[str, str]) -> GroupConfig:
         initial_rebalance_delay_us=config.micros("group.initial.rebalance.delay.ms"),
         session_timeout_us_min=config.micros("group.min.session.timeout.ms"),
         session_timeout_us_max=config.micros("group.max.session.timeout.ms"),
-        append_linger_us=config.micros(group_rules.LINGER) if new else 0,
+        append_linger_us=max(config.micros(group_rules.LINGER), 0) if new else 0,
         follows_watermark=new,
         commit_timeout_us=config.micros("offsets.commit.timeout.ms"),
         consumer=ModernGroupConfig(

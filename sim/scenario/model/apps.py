@@ -78,7 +78,7 @@ class ProcessorSpec(ProcessorModel, frozen=True):
     @property
     def is_exactly_once(self) -> bool:
         """True if offsets are committed in the transactions of the outputs."""
-        return self.config.text("processing.guarantee") == "exactly_once_v2"
+        return self.config.text("processing.guarantee") != "at_least_once"
 
     @property
     def transactional_ids(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from sim.scenario.rules.tasks import OUTPUT_SIZE_MIN, split_config, under, whole
 from sim.scenario.schema.file import ScenarioModel
 from sim.scenario.settings import registry as settings
 from sim.scenario.settings.connect import EXACTLY_ONCE_SOURCE, SINK_CONSUMER
-from sim.scenario.settings.mirrors import MIRROR_PRODUCER
+from sim.scenario.settings.mirrors import producers_of_workers
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.names import check_name
 from sim.scenario.text.problems import Problem, nearest, one_of
@@ -89,7 +89,7 @@ def _connector(
             f"a {prefix}'s setting of a {model.kind}",
             f"settings of its {'producer' if prefix == 'consumer' else 'consumer'}",
         )
-    config = under("", lambda: settings.resolve("connect", own))
+    config = under("", lambda: settings.resolve("connect", own, version=cluster.kafka))
     if model.kind == "source":
         client = _source(model, config, producer, cluster, topics[model.topics[0]])
     else:
@@ -191,10 +191,14 @@ def _source(
                 f"{given[name]!r}, which is the connector's own",
                 repr(value),
             )
-    whole = {**MIRROR_PRODUCER, **(EXACTLY_ONCE_SOURCE if once else {}), **given}
+    kafka = cluster.kafka
+    own = producers_of_workers(kafka)
+    whole = {**own, **(EXACTLY_ONCE_SOURCE if once else {}), **given}
     found = under(
         "producer.",
-        lambda: cross_rules.producer_config(settings.resolve("producer", whole), whole),
+        lambda: cross_rules.producer_config(
+            settings.resolve("producer", whole, version=kafka), whole
+        ),
     )
     longest = cluster.config.number("transaction.max.timeout.ms")
     if once and found.number("transaction.timeout.ms") > longest:

@@ -8,15 +8,21 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sim.ids import NodeId
+from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.topics import TopicSpec
 from sim.scenario.rules import rebalance as rebalance_rules
-from sim.scenario.settings.resolved import Config
+from sim.scenario.settings.resolved import Config, SettingValue
+from sim.scenario.settings.types import INT_MAX
 from sim.scenario.text.problems import Problem, nearest, one_of
 from sim.units import MIB
 
 RECORD_OVERHEAD_BYTES: Final = 100
 """More than a batch of one record takes beside its key and value."""
+
+_IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
+_IN_FLIGHT_MAX: Final = 5
+"""Most requests in flight with idempotence."""
 
 _AT_MOST: Final = (
     ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
@@ -209,24 +215,19 @@ def producer_config(
             "leave it out; producers may have one",
         )
     check_gzip_level(config)
+    config = _with_idempotence(config, given)
     values = dict(config)
     acks = "all" if config.text("acks") == "-1" else config.text("acks")
     values["acks"] = acks
     if config.flag("enable.idempotence"):
         obstacle = _against_idempotence(config, acks)
-        if obstacle and "enable.idempotence" in given:
+        if obstacle and ("enable.idempotence" in given or not is_since(config.version, "3.0")):
             raise Problem(
                 ("enable.idempotence",), f"true with {obstacle}", "acks all and retries above 0"
             )
         values["enable.idempotence"] = not obstacle
-    in_flight = config.number("max.in.flight.requests.per.connection")
-    if values["enable.idempotence"] and in_flight > 5:
-        raise Problem(
-            ("max.in.flight.requests.per.connection",),
-            f"{in_flight} with enable.idempotence true",
-            "1 to 5",
-            "lower it, or set enable.idempotence: false",
-        )
+    if values.get("enable.idempotence") is True:
+        values["enable.idempotence"] = _few_in_flight(config, given)
     least = config.number("linger.ms") + config.number("request.timeout.ms")
     if config.number("delivery.timeout.ms") < least:
         if "delivery.timeout.ms" in given:
@@ -237,7 +238,7 @@ def producer_config(
                 "raise it or lower request.timeout.ms",
             )
         values["delivery.timeout.ms"] = least
-    return Config(values)
+    return config.changed(values)
 
 
 def check_record(record_size: int, config: Config, topic: TopicSpec) -> None:
@@ -282,9 +283,9 @@ def consumer_config(
         if given.get("enable.auto.commit") is True:
             raise Problem(("enable.auto.commit",), "true without a group", "false", "name a group")
         values["enable.auto.commit"] = False
-        return Config(values)
+        return config.changed(values)
     if config.text("group.protocol") == "consumer":
-        return Config(values)  # the session is the brokers' to choose
+        return config.changed(values)  # the session is the brokers' to choose
     session = config.number("session.timeout.ms")
     low = broker.number("group.min.session.timeout.ms")
     high = broker.number("group.max.session.timeout.ms")
@@ -300,7 +301,45 @@ def consumer_config(
             f"{config.number('heartbeat.interval.ms')}",
             f"less than session.timeout.ms, {session}",
         )
-    return Config(values)
+    return config.changed(values)
+
+
+def _with_idempotence(config: Config, given: Mapping[str, object]) -> Config:
+    """Settings that idempotence brings where nothing else is given, before it was the default.
+
+    Source: ``ProducerConfig.maybeOverrideEnableIdempotence``, ``.maybeOverrideAcksAndRetries`` (2.8),
+    ``KafkaProducer.configureInflightRequests`` (0.11).
+    """
+    name, version = "enable.idempotence", config.version
+    if is_since(version, "3.0") or not config.has(name):
+        return config
+    if not config.flag(name) and (name in given or not config.text("transactional.id")):
+        return config
+    brought: dict[str, SettingValue] = {"acks": "all", "retries": INT_MAX}
+    if version == "0.11":
+        brought[_IN_FLIGHT] = 1
+    left = {other: value for other, value in brought.items() if other not in given}
+    return config.changed({name: True, **left})
+
+
+def _few_in_flight(config: Config, given: Mapping[str, object]) -> bool:
+    """Whether idempotence stays: 3.0 to 3.9 gave up what was not asked for; others refuse.
+
+    Source: ``ProducerConfig.postProcessAndValidateIdempotenceConfigs``.
+    """
+    version, in_flight = config.version, config.number(_IN_FLIGHT)
+    most = 1 if version == "0.11" else _IN_FLIGHT_MAX
+    if in_flight <= most:
+        return True
+    if is_since(version, "3.0") and not is_since(version, "4.0"):
+        if "enable.idempotence" not in given:
+            return False
+    raise Problem(
+        (_IN_FLIGHT,),
+        f"{in_flight} with enable.idempotence true",
+        f"1 to {most}" if most > 1 else "1",
+        "lower it, or set enable.idempotence: false",
+    )
 
 
 def _against_idempotence(config: Config, acks: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.clients import ConsumerSpec
 from sim.scenario.model.cluster import ClusterSpec
-from sim.scenario.settings.registry import SETTINGS
+from sim.scenario.settings.registry import default_of
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem
 
@@ -82,7 +82,7 @@ def check_coordinator(
     instead = f"behaviours: {{{name}: new}}"
     if given.get("group.unload") == "late":
         raise Problem(at, "a classic group coordinator with group.unload: late", "new", instead)
-    if config[LINGER] != SETTINGS["broker"][LINGER].default:
+    if config[LINGER] != default_of("broker", LINGER, config.version):
         found = f"{config.number(LINGER)} with a classic group coordinator, which does not wait"
         raise Problem(("cluster", "config", LINGER), found, "no value", instead)
     for consumer in consumers:
@@ -120,7 +120,9 @@ def check_member(
         )
     for setting in _CLASSIC_ONLY:
         # Kafka refuses its default too; here a scenario as it was run has every default in it.
-        if setting in given and config[setting] != SETTINGS["consumer"][setting].default:
+        if setting in given and config[setting] != default_of(
+            "consumer", setting, config.version
+        ):
             raise Problem(
                 (setting,),
                 f"set with {name}: consumer, where the coordinator decides",

@@ -16,7 +16,7 @@ from sim.scenario.rules.tasks import OUTPUT_SIZE_MIN, split_config, under
 from sim.scenario.scenario import OtherCluster, Scenario
 from sim.scenario.schema.file import OtherClusterModel, ScenarioModel
 from sim.scenario.settings import registry as settings
-from sim.scenario.settings.mirrors import MIRROR_CONSUMER, MIRROR_PRODUCER, excluded_configs
+from sim.scenario.settings.mirrors import MIRROR_CONSUMER, excluded_configs, producers_of_workers
 from sim.scenario.text.names import check_name
 from sim.scenario.text.problems import Problem, nearest, one_of
 from sim.units import Bytes
@@ -104,19 +104,25 @@ def _mirror(
         )
     if model.start_us >= scenario.run.for_us:
         raise Problem(("start",), "not before the end of the run", "less than run.for")
-    own, consumer, producer = split_config(model.config)
-    config = under("", lambda: settings.resolve("mirror", own))
-    consumes, produces = {**MIRROR_CONSUMER, **consumer}, {**MIRROR_PRODUCER, **producer}
+    kafka, (own, consumer, producer) = cluster.kafka, split_config(model.config)
+    config = under("", lambda: settings.resolve("mirror", own, version=kafka))
+    consumes = {**MIRROR_CONSUMER, **consumer}
+    produces = {**producers_of_workers(kafka), **producer}
     _check_fixed(consumes, produces)
     reader = under(
         "consumer.",
         lambda: cross_rules.consumer_config(
-            settings.resolve("consumer", consumes), consumes, cluster.config, in_group=True
+            settings.resolve("consumer", consumes, version=kafka),
+            consumes,
+            cluster.config,
+            in_group=True,
         ),
     )
     writer = under(
         "producer.",
-        lambda: cross_rules.producer_config(settings.resolve("producer", produces), produces),
+        lambda: cross_rules.producer_config(
+            settings.resolve("producer", produces, version=kafka), produces
+        ),
     )
     prefix = ""
     if config.text("replication.policy.class") == "DefaultReplicationPolicy":

@@ -24,7 +24,7 @@ from sim.scenario.model.clients import (
 )
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.rules.topic_configs import inherited_configs
-from sim.scenario.settings.registry import SETTINGS
+from sim.scenario.settings.registry import default_of
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem
 
@@ -91,7 +91,7 @@ def check_share(
             if share:
                 raise Problem((key,), f"{key} in no share group", "no value", "group.type: share")
         for name in (SHARE_MODE, SHARE_RESET):
-            if config[name] != SETTINGS["consumer"][name].default:
+            if config[name] != default_of("consumer", name, config.version):
                 raise Problem(
                     ("config", name), "set outside a share group", "no value", "group.type: share"
                 )
@@ -111,7 +111,7 @@ def check_share(
         raise Problem(("group.type",), "share with replication: raft", "replication: isr")
     for name in (*_UNSUPPORTED, *_WITHOUT_EFFECT):
         # Kafka refuses its default too; here a scenario as it was run has every default in it.
-        if name in given and config[name] != SETTINGS["consumer"][name].default:
+        if name in given and config[name] != default_of("consumer", name, config.version):
             remedy = f"there is {SHARE_RESET}" if name == "auto.offset.reset" else "leave it out"
             raise Problem(("config", name), "set in a share group", "no value", remedy)
     _check_application(model, config)
@@ -227,7 +227,7 @@ def share_coordinator_config(config: Config) -> ShareCoordinatorConfig:
     """A broker's settings for its share coordinator."""
     return ShareCoordinatorConfig(
         partition_count=config.number("share.coordinator.state.topic.num.partitions"),
-        append_linger_us=config.micros("share.coordinator.append.linger.ms"),
+        append_linger_us=max(config.micros("share.coordinator.append.linger.ms"), 0),
         write_timeout_us=config.micros("share.coordinator.write.timeout.ms"),
         updates_per_snapshot=config.number(
             "share.coordinator.snapshot.update.records.per.snapshot"

@@ -16,12 +16,11 @@ from sim.scenario.schema.file import ScenarioModel
 from sim.scenario.settings import registry as settings
 from sim.scenario.settings.resolved import Config
 from sim.scenario.settings.streams import (
-    CONSUMER_DEFAULTS,
-    EXACTLY_ONCE,
+    AT_LEAST_ONCE,
     EXACTLY_ONCE_COMMIT_INTERVAL_MS,
     EXACTLY_ONCE_CONSUMER,
-    EXACTLY_ONCE_PRODUCER,
-    PRODUCER_DEFAULTS,
+    consumer_defaults,
+    producer_defaults,
 )
 from sim.scenario.text.problems import Problem
 from sim.units import Bytes
@@ -61,12 +60,12 @@ def processor(model: ProcessorModel, cluster: ClusterSpec, output: TopicSpec) ->
             "a topic with cleanup.policy: delete",
         )
     own, consumer, producer = split_config(model.config)
-    config = under("", lambda: settings.resolve("streams", own))
-    exactly_once = config.text("processing.guarantee") == EXACTLY_ONCE
+    config = under("", lambda: settings.resolve("streams", own, version=cluster.kafka))
+    exactly_once = config.text("processing.guarantee") != AT_LEAST_ONCE
     if exactly_once and model.commits != "after":
         raise Problem(
             ("commits",),
-            f"{model.commits} with processing.guarantee {EXACTLY_ONCE}",
+            f"{model.commits} with processing.guarantee {config.text('processing.guarantee')}",
             "after",
             "leave it out, or take at_least_once",
         )
@@ -81,8 +80,9 @@ def processor(model: ProcessorModel, cluster: ClusterSpec, output: TopicSpec) ->
         )
     _check_own(consumer, producer, exactly_once=exactly_once, automatic=automatic)
     consumer = {"enable.auto.commit": automatic, **consumer}
-    consumer = {**CONSUMER_DEFAULTS, **(EXACTLY_ONCE_CONSUMER if exactly_once else {}), **consumer}
-    producer = {**PRODUCER_DEFAULTS, **(EXACTLY_ONCE_PRODUCER if exactly_once else {}), **producer}
+    reads = {**consumer_defaults(cluster.kafka), **(EXACTLY_ONCE_CONSUMER if exactly_once else {})}
+    consumer = {**reads, **consumer}
+    producer = {**producer_defaults(cluster.kafka, exactly_once=exactly_once), **producer}
     consumes = under("consumer.", lambda: whole_member(consumer, cluster))
     produces = under("producer.", lambda: _producer(producer, cluster, exactly_once=exactly_once))
     _check_protocol(consumes, produces)
@@ -168,7 +168,10 @@ def whole_member(given: Mapping[str, object], cluster: ClusterSpec) -> Config:
         Problem: With the setting's name as its path.
     """
     found = cross_rules.consumer_config(
-        settings.resolve("consumer", given), given, cluster.config, in_group=True
+        settings.resolve("consumer", given, version=cluster.kafka),
+        given,
+        cluster.config,
+        in_group=True,
     )
     cross_rules.check_client_rack(found, cluster)
     strategy = "partition.assignment.strategy"
@@ -182,7 +185,9 @@ def whole_member(given: Mapping[str, object], cluster: ClusterSpec) -> Config:
 
 
 def _producer(given: Mapping[str, object], cluster: ClusterSpec, *, exactly_once: bool) -> Config:
-    found = cross_rules.producer_config(settings.resolve("producer", given), given)
+    found = cross_rules.producer_config(
+        settings.resolve("producer", given, version=cluster.kafka), given
+    )
     if not exactly_once:
         return found
     longest = cluster.config.number("transaction.max.timeout.ms")

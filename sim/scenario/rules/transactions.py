@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from sim.scenario.model.clients import ProducerModel
 from sim.scenario.model.cluster import ClusterSpec
-from sim.scenario.settings.registry import SETTINGS
+from sim.scenario.settings.registry import default_of
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem
 
@@ -93,7 +93,7 @@ def check(model: ProducerModel, config: Config, broker: Config) -> None:
                 "producers with one",
                 f"add config: {{{_ID}: {model.name}}}",
             )
-        if config[_TIMEOUT] != SETTINGS["producer"][_TIMEOUT].default:
+        if config[_TIMEOUT] != default_of("producer", _TIMEOUT, config.version):
             raise Problem(("config", _TIMEOUT), f"{_TIMEOUT} without {_ID}", f"{_ID} beside it")
         return
     if not config.flag("enable.idempotence"):

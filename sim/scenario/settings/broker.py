@@ -1,4 +1,4 @@
-"""Kafka's broker, controller and coordinator settings (4.1).
+"""Kafka's broker, controller and coordinator settings.
 
 Source: ``ServerConfigs``, ``ReplicationConfigs``, ``ServerLogConfigs``, ``SocketServerConfigs``,
 ``KRaftConfigs``, ``QuorumConfig``, ``GroupCoordinatorConfig``, ``TransactionStateManagerConfig``,
@@ -19,17 +19,21 @@ from sim.scenario.settings.overlay import (
     codec_levels,
     modelled,
     narrowed,
+    newer,
 )
 from sim.scenario.settings.raft import RAFT_SETTINGS
 from sim.scenario.settings.share import SHARE_SETTINGS
-from sim.scenario.settings.types import REPLICA_SELECTORS, Setting
+from sim.scenario.settings.types import INT_MAX, LONG_MAX, REPLICA_SELECTORS, Setting
 from sim.scenario.settings.zookeeper import ZOOKEEPER_SETTINGS
 
 _REPLICATION: Final[tuple[Overlay, ...]] = (
     *modelled(
         "min.insync.replicas",
         "unclean.leader.election.enable",
-        "unclean.leader.election.interval.ms",
+    ),
+    # Before, a controller looked for such elections only when a broker or a setting changed.
+    newer("unclean.leader.election.interval.ms", LONG_MAX),
+    *modelled(
         "auto.leader.rebalance.enable",
         "leader.imbalance.check.interval.seconds",
     ),
@@ -57,9 +61,7 @@ _REPLICATION: Final[tuple[Overlay, ...]] = (
         "replica.high.watermark.checkpoint.interval.ms",
         low=1,
     ),
-    *modelled(
-        "fetch.max.bytes",
-    ),
+    newer("fetch.max.bytes", INT_MAX),
     *absent(
         "topics are listed in the scenario and live as long as it does",
         "default.replication.factor",
@@ -331,9 +333,9 @@ _COORDINATORS: Final[tuple[Overlay, ...]] = (
     *modelled(
         "offsets.commit.timeout.ms",
     ),
+    Overlay("group.initial.rebalance.delay.ms", because=NO_BOUND, low=0, before=0),
     *narrowed(
         NO_BOUND,
-        "group.initial.rebalance.delay.ms",
         "group.min.session.timeout.ms",
         "group.max.session.timeout.ms",
         low=0,
@@ -413,8 +415,8 @@ _COORDINATORS: Final[tuple[Overlay, ...]] = (
         "transactions have one phase (no KIP-939)",
         "transaction.two.phase.commit.enable",
     ),
+    newer("producer.id.expiration.ms", like="transactional.id.expiration.ms"),
     *modelled(
-        "producer.id.expiration.ms",
         "producer.id.expiration.check.interval.ms",
     ),
 )

@@ -1,4 +1,4 @@
-"""Kafka's producer and consumer settings (4.1).
+"""Kafka's producer and consumer settings.
 
 Source: ``org.apache.kafka.clients.producer.ProducerConfig``, ``.consumer.ConsumerConfig``,
 ``CommonClientConfigs``.
@@ -16,15 +16,17 @@ from sim.scenario.settings.overlay import (
     codec_levels,
     modelled,
     narrowed,
+    newer,
 )
+from sim.scenario.settings.types import LONG_MAX
 
 _SHARED: Final[tuple[Overlay, ...]] = (
     *modelled(
         "metadata.max.age.ms",
         "request.timeout.ms",
         "retry.backoff.ms",
-        "retry.backoff.max.ms",
     ),
+    newer("retry.backoff.max.ms", like="retry.backoff.ms"),
     *absent(
         "clients begin with every broker of the cluster",
         "bootstrap.servers",
@@ -76,15 +78,18 @@ PRODUCER_SETTINGS: Final[tuple[Overlay, ...]] = (
         "acks",
         "batch.size",
         "buffer.memory",
-        "delivery.timeout.ms",
-        "enable.idempotence",
+    ),
+    # Before, request.timeout.ms bounded the wait of a batch, and retries its attempts (KIP-91).
+    newer("delivery.timeout.ms", LONG_MAX),
+    newer("enable.idempotence", before=False),
+    *modelled(
         "linger.ms",
         "max.block.ms",
         "max.in.flight.requests.per.connection",
         "max.request.size",
-        "partitioner.adaptive.partitioning.enable",
-        "retries",
     ),
+    newer("partitioner.adaptive.partitioning.enable", before=False),
+    *modelled("retries"),
     *_SHARED,
     *codec_levels(),
     *modelled(

@@ -17,7 +17,7 @@ TABLE: Final = files("sim.scenario.settings") / "data" / "kafka_settings.jsonl"
 """The data file: a head, then a line of JSON for each setting; it may lie in a zip file."""
 
 DEFAULTS_OF: Final = "4.1"
-"""The version whose settings and defaults a scenario has, whatever ``cluster.kafka`` says."""
+"""The version of a scenario that names none, as in :mod:`sim.scenario.behaviours.versions`."""
 
 
 class VersionedSetting(NamedTuple):
@@ -70,6 +70,14 @@ class KafkaSetting:
         found = self.at(known[nearest])
         assert found is not None
         return found
+
+    def absence(self, version: str) -> str:
+        """The reason why a version does not have it, in words; empty if it has it."""
+        if self.at(version) is not None:
+            return ""
+        if versions().index(version) < versions().index(self.since):
+            return f"came with {self.since}"
+        return f"ended with {self.last}"
 
     @property
     def span(self) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from sim.scenario.settings.facts import KafkaSetting, VersionedSetting, settings_of
+from sim.scenario.settings.facts import DEFAULTS_OF, KafkaSetting, VersionedSetting, settings_of
 from sim.scenario.settings.overlay import DEFINITIONS, known
 from sim.scenario.settings.types import Scope
 
@@ -93,20 +93,21 @@ def names(scope: Scope) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for table in tables for name in table))
 
 
-def defined(scope: Scope, name: str) -> KafkaSetting | None:
+def defined(scope: Scope, name: str, version: str = DEFAULTS_OF) -> KafkaSetting | None:
     """Kafka's facts of a setting; ``None``: it is not Kafka's.
 
     A broker's setting may be given for one listener: ``listener.name.NAME.MECHANISM.sasl.*``.
     """
     if scope == "broker":
         plain = _LISTENER.sub("", name)
-        return known(scope, name) or known(scope, plain) or _AUTHORIZER.get(plain)
-    return known(scope, name)
+        named = known(scope, name, version) or known(scope, plain, version)
+        return named or _AUTHORIZER.get(plain)
+    return known(scope, name, version)
 
 
-def summary(setting: KafkaSetting) -> str:
-    """Kafka's default and the versions that have the setting, for a message."""
-    facts = setting.near()
+def summary(setting: KafkaSetting, version: str = DEFAULTS_OF) -> str:
+    """Kafka's default in a version and the versions that have the setting, for a message."""
+    facts = setting.near(version)
     default = "no default" if facts.is_required else f"default {_shown(facts.default)}"
     return f"{default}; in Kafka {setting.span}" if setting.span else default
 

@@ -7,8 +7,17 @@ MirrorCheckpointConfig,DefaultReplicationPolicy}``, Connect's ``WorkerConfig``.
 from collections.abc import Mapping
 from typing import Final
 
+from sim.scenario.behaviours.versions import is_since
 from sim.scenario.settings.facts import settings_of
-from sim.scenario.settings.overlay import NO_BOUND, NO_JAVA, Overlay, absent, modelled, narrowed
+from sim.scenario.settings.overlay import (
+    NO_BOUND,
+    NO_JAVA,
+    Overlay,
+    absent,
+    has,
+    modelled,
+    narrowed,
+)
 from sim.scenario.settings.resolved import SettingValue
 from sim.scenario.settings.types import INT_MAX, LONG_MAX
 
@@ -99,6 +108,19 @@ MIRROR_PRODUCER: Final[Mapping[str, SettingValue]] = {
     "max.in.flight.requests.per.connection": 1,
 }
 """Settings that Connect gives the producer of a task (``Worker.baseProducerConfigs``)."""
+
+
+def producers_of_workers(version: str) -> dict[str, SettingValue]:
+    """Settings that Connect of a version gives the producer of a task.
+
+    Before 3.0 a request had all the time there is, and before 2.1 (KIP-91) retries bounded it.
+    """
+    found = {name: value for name, value in MIRROR_PRODUCER.items() if has("producer", name, version)}
+    if not is_since(version, "3.0"):
+        found["request.timeout.ms"] = INT_MAX
+    if not is_since(version, "2.1"):
+        found["retries"] = INT_MAX
+    return found
 
 
 def excluded_configs() -> tuple[str, ...]:

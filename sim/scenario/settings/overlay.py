@@ -75,6 +75,15 @@ _TYPES: Final[dict[str, SettingType]] = {
 }
 _LARGEST: Final = {"int": INT_MAX, "short": 32_767}
 _RANGE: Final = re.compile(r"\[(-?[\d.]+|\.\.\.),\.\.\.(?:,(-?[\d.]+))?\]|\[\.\.\.,(-?[\d.]+)\]")
+_WORDS_SINCE: Final = {"zstd": "2.1", "sticky": "0.11", "cooperative-sticky": "2.4"}
+"""Values that no validator lists, by the version that brought them (KIP-110, KIP-54, KIP-429)."""
+
+_WORDS_UNTIL: Final = {"exactly_once": "2.5"}
+"""Values that later versions take, and that mean there what is not simulated.
+
+A second, older way to be exact, without a member's fence, is beside KIP-447's from 2.6 to 3.9.
+"""
+
 _ANY_CASE: Final = "(case insensitive) "
 
 
@@ -97,6 +106,10 @@ class Overlay:
     """The default of a setting that must be given in Kafka; ``None``: Kafka's own."""
     of: str = ""
     """The ConfigDef, if that is of another scope."""
+    before: SettingValue = None
+    """Of a setting that came later: what releases before it did; ``None``: its first default."""
+    like: str = ""
+    """The setting whose value releases before it took instead."""
 
 
 def modelled(*names: str) -> tuple[Overlay, ...]:
@@ -131,40 +144,66 @@ def absent(why: str, *names: str) -> tuple[Overlay, ...]:
     return tuple(Overlay(name, absent=why) for name in names)
 
 
-def known(scope: Scope, name: str) -> KafkaSetting | None:
-    """A setting of a scope as Kafka defines it, modelled or not."""
-    for definition in DEFINITIONS[scope]:
-        found = settings_of(definition).get(name)
-        if found is not None:
-            return found
-    return None
+def newer(name: str, before: SettingValue = None, *, like: str = "") -> Overlay:
+    """A setting as Kafka declares it, and what releases did that do not have it yet."""
+    return Overlay(name, before=before, like=like)
 
 
-def declared(scope: Scope, overlay: Overlay) -> Setting:
-    """The setting of a scenario: Kafka's facts, and what is ours.
+def known(scope: Scope, name: str, version: str = DEFAULTS_OF) -> KafkaSetting | None:
+    """A setting of a scope as Kafka defines it, modelled or not.
+
+    Of definitions that have it the first counts that has it in the version.
+    """
+    tables = (settings_of(definition) for definition in DEFINITIONS[scope])
+    found = [table[name] for table in tables if name in table]
+    return next((each for each in found if each.at(version)), found[0] if found else None)
+
+
+def has(scope: Scope, name: str, version: str) -> bool:
+    """True if a version has the setting."""
+    found = known(scope, name, version)
+    return found is not None and found.at(version) is not None
+
+
+def declared(scope: Scope, overlay: Overlay, version: str = DEFAULTS_OF) -> Setting:
+    """The setting of a scenario: Kafka's facts in a version, and what is ours.
 
     Raises:
         LookupError: If Kafka has no such setting in the scope.
     """
     name = overlay.name
-    found = settings_of(overlay.of).get(name) if overlay.of else known(scope, name)
+    found = settings_of(overlay.of).get(name) if overlay.of else known(scope, name, version)
     if found is None:
         raise LookupError(f"Kafka has no {scope} setting {name}")
-    facts = found.near(DEFAULTS_OF)
+    facts = found.near(version)
     kind = _TYPES[facts.type]
     default = parsed(facts) if overlay.default is None else overlay.default
+    missing = found.absence(version)
+    if missing and overlay.before is not None:
+        default = overlay.before
     if overlay.absent:
-        return Setting(name, kind, default, absent=overlay.absent)
-    low, high = bounds(facts)
+        return Setting(name, kind, default, absent=overlay.absent, missing=missing)
+    # Older releases often have no validator, and what is simulated is bounded all the same.
+    judge = facts if facts.valid else found.near()
+    low, high = bounds(judge)
+    words = overlay.choices or choices(judge)
     return Setting(
         name,
         kind,
         default,
         low if overlay.low is None else overlay.low,
         high if overlay.high is None else overlay.high,
-        overlay.choices or choices(facts),
+        tuple(word for word in words if _is_there(word, version)),
         because=overlay.because,
+        missing=missing,
+        like=overlay.like if missing else "",
     )
+
+
+def _is_there(word: str, version: str) -> bool:
+    order = versions()
+    first, last = _WORDS_SINCE.get(word, order[0]), _WORDS_UNTIL.get(word, order[-1])
+    return order.index(first) <= order.index(version) <= order.index(last)
 
 
 def other_defaults(scope: Scope, name: str) -> str:

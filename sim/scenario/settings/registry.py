@@ -7,12 +7,14 @@ the modules of each scope say which settings are modelled, and where we are narr
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
+from sim.scenario.behaviours.versions import is_since
 from sim.scenario.settings.broker import BROKER_SETTINGS
 from sim.scenario.settings.clients import CONSUMER_SETTINGS, PRODUCER_SETTINGS
 from sim.scenario.settings.connect import CONNECT_SETTINGS
+from sim.scenario.settings.facts import DEFAULTS_OF
 from sim.scenario.settings.kafka import defined, difference, summary
 from sim.scenario.settings.mirrors import MIRROR_SETTINGS
 from sim.scenario.settings.overlay import Overlay, declared
@@ -20,6 +22,7 @@ from sim.scenario.settings.resolved import Config, SettingValue
 from sim.scenario.settings.streams import STREAMS_SETTINGS
 from sim.scenario.settings.topic import TOPIC_SETTINGS, broker_settings
 from sim.scenario.settings.types import Scope, Setting, as_kafka_writes, shown
+from sim.scenario.settings.zookeeper import OF_KRAFT
 from sim.scenario.text.problems import Problem, gather, nearest
 
 _OVERLAYS: Final[Mapping[Scope, Sequence[Overlay | Setting]]] = {
@@ -34,15 +37,16 @@ _OVERLAYS: Final[Mapping[Scope, Sequence[Overlay | Setting]]] = {
 
 
 class _Tables(Mapping[Scope, Mapping[str, Setting]]):
-    """The settings of each scope, made of Kafka's facts when the scope is first used."""
+    """The settings of each scope in a version, made of Kafka's facts when the scope is first used."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: str) -> None:
+        self._version = version
         self._made: dict[Scope, Mapping[str, Setting]] = {}
 
     def __getitem__(self, scope: Scope) -> Mapping[str, Setting]:
         if scope not in self._made:
             self._made[scope] = {
-                each.name: each if isinstance(each, Setting) else declared(scope, each)
+                each.name: _setting(scope, each, self._version)
                 for each in _OVERLAYS[scope]
             }
         return self._made[scope]
@@ -54,8 +58,28 @@ class _Tables(Mapping[Scope, Mapping[str, Setting]]):
         return len(_OVERLAYS)
 
 
-SETTINGS: Final[Mapping[Scope, Mapping[str, Setting]]] = _Tables()
-"""Every known setting, by scope and name. Controllers share the broker's scope, as in Kafka."""
+def _setting(scope: Scope, overlay: Overlay | Setting, version: str) -> Setting:
+    if isinstance(overlay, Setting):
+        return overlay
+    if overlay.name in OF_KRAFT and not is_since(version, KRAFT_SINCE):
+        version = KRAFT_SINCE
+    return declared(scope, overlay, version)
+
+
+@cache
+def settings_at(version: str) -> Mapping[Scope, Mapping[str, Setting]]:
+    """Every known setting of a version of Kafka, by scope and name.
+
+    Without ZooKeeper, versions before :data:`KRAFT_SINCE` have KRaft's settings of that one.
+    """
+    return _Tables(version)
+
+
+SETTINGS: Final[Mapping[Scope, Mapping[str, Setting]]] = settings_at(DEFAULTS_OF)
+"""Those of a scenario that names no version. Controllers share the broker's scope, as in Kafka."""
+
+KRAFT_SINCE: Final = "3.3"
+"""The first version whose KRaft was for production (KIP-833)."""
 
 
 def overlays(scope: Scope) -> tuple[Overlay, ...]:
@@ -74,32 +98,51 @@ _PLACES: Final[Mapping[Scope, str]] = {
 }
 
 
-def resolve(scope: Scope, given: Mapping[str, object], inherited: Config | None = None) -> Config:
-    """The modelled settings of a scope: as given, else inherited, else Kafka's default.
+def resolve(
+    scope: Scope,
+    given: Mapping[str, object],
+    inherited: Config | None = None,
+    version: str = DEFAULTS_OF,
+) -> Config:
+    """The modelled settings of a scope: as given, else inherited, else the version's default.
 
     Args:
         scope: Whose settings these are.
         given: Names and values as the scenario has them.
         inherited: A topic's broker settings, from which Kafka's synonyms are taken.
+        version: Kafka's, unless they are inherited, and so of the brokers' version.
 
     Raises:
-        Problem: For an unknown or unmodelled setting or a value out of range; its path is the name.
+        Problem: For an unknown or unmodelled setting, one that the version lacks, or a value out of
+            range; its path is the name.
     """
-    known = SETTINGS[scope]
+    version = version if inherited is None else inherited.version
+    known = settings_at(version)[scope]
     values: dict[str, SettingValue] = {
         name: _inherited(name, inherited, setting.default)
         for name, setting in known.items()
         if setting.is_modelled
     }
-    parsed = gather(partial(_parsed, scope, name, raw) for name, raw in given.items())
+    parsed = gather(partial(_parsed, scope, name, raw, version) for name, raw in given.items())
     values |= {name: value for name, value in parsed if known[name].is_modelled}
-    return Config(values)
+    for name in values:
+        if known[name].like:
+            values[name] = values[known[name].like]
+    missing = {name: values.pop(name) for name in tuple(values) if known[name].missing}
+    return Config(values, version, missing)
 
 
-def _parsed(scope: Scope, name: str, raw: object) -> tuple[str, SettingValue]:
-    setting = SETTINGS[scope].get(name)
+def default_of(scope: Scope, name: str, version: str) -> SettingValue:
+    """The default of a setting in a version; of one that it lacks, what it did."""
+    return settings_at(version)[scope][name].default
+
+
+def _parsed(scope: Scope, name: str, raw: object, version: str) -> tuple[str, SettingValue]:
+    setting = settings_at(version)[scope].get(name)
     if setting is None:
-        raise _unknown(scope, name)
+        raise _unknown(scope, name, version)
+    if setting.missing:
+        raise _missing(name, setting.missing, version)
     value = setting.parse(raw)
     if not setting.is_modelled and value != setting.default:
         raise Problem(
@@ -121,12 +164,23 @@ def _inherited(name: str, broker: Config | None, default: SettingValue) -> Setti
     return default
 
 
-def _unknown(scope: Scope, name: str) -> Problem:
-    kafkas = defined(scope, name)
+def _missing(name: str, why: str, version: str) -> Problem:
+    return Problem(
+        (name,),
+        f"{name} {why}; this cluster runs Kafka {version}",
+        f"settings of Kafka {version}",
+        "leave it out, or name another version in cluster.kafka",
+    )
+
+
+def _unknown(scope: Scope, name: str, version: str) -> Problem:
+    kafkas = defined(scope, name, version)
+    if kafkas is not None and (why := kafkas.absence(version)):
+        return _missing(name, why, version)
     if kafkas is not None:
         return Problem(
             (name,),
-            f"{name} is Kafka's and not simulated here ({summary(kafkas)}): "
+            f"{name} is Kafka's and not simulated here ({summary(kafkas, version)}): "
             f"{difference(scope, name)}",
             "settings that are modelled (logquake list settings)",
             "leave it out",

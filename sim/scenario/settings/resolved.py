@@ -21,19 +21,28 @@ _TIME_UNITS: Final[tuple[tuple[str, Micros], ...]] = (
 
 
 class Config(Mapping[str, SettingValue]):
-    """Settings by Kafka's dotted names.
+    """Settings by Kafka's dotted names; those that the version lacks are read, but not listed.
 
     Every accessor raises ``KeyError`` for a name the scope does not have and ``TypeError`` for a
     value of another type: both are defects of the caller, not of the scenario.
     """
 
-    __slots__ = ("_values",)
+    __slots__ = ("_missing", "_values", "version")
 
-    def __init__(self, values: Mapping[str, SettingValue]) -> None:
+    def __init__(
+        self,
+        values: Mapping[str, SettingValue],
+        version: str = "",
+        missing: Mapping[str, SettingValue] | None = None,
+    ) -> None:
+        self.version = version
+        """Kafka's version whose settings they are."""
+        self._missing = missing or {}
         self._values = values
 
     def __getitem__(self, name: str) -> SettingValue:
-        return self._values[name]
+        values = self._values
+        return values[name] if name in values else self._missing[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -46,18 +55,22 @@ class Config(Mapping[str, SettingValue]):
 
     def changed(self, values: Mapping[str, SettingValue]) -> "Config":
         """These settings with others in their place."""
-        return Config({**self, **values})
+        return Config({**self, **values}, self.version, self._missing)
+
+    def has(self, name: str) -> bool:
+        """True if the version has the setting; one that it lacks is what the version did."""
+        return name in self._values
 
     def number(self, name: str) -> int:
         """A whole number in Kafka's own unit."""
-        value = self._values[name]
+        value = self[name]
         if type(value) is not int:
             raise TypeError(f"{name} is {value!r}, not a whole number")
         return value
 
     def real(self, name: str) -> float:
         """A number that need not be whole."""
-        value = self._values[name]
+        value = self[name]
         if type(value) is int:
             return float(value)
         if type(value) is not float:
@@ -66,7 +79,7 @@ class Config(Mapping[str, SettingValue]):
 
     def optional_number(self, name: str) -> int | None:
         """A whole number in Kafka's own unit; ``None`` where Kafka's value is null."""
-        return None if self._values[name] is None else self.number(name)
+        return None if self[name] is None else self.number(name)
 
     def micros(self, name: str) -> Micros:
         """A duration in microseconds, by the unit in the name; at most NEVER."""
@@ -81,14 +94,14 @@ class Config(Mapping[str, SettingValue]):
 
     def flag(self, name: str) -> bool:
         """A boolean."""
-        value = self._values[name]
+        value = self[name]
         if type(value) is not bool:
             raise TypeError(f"{name} is {value!r}, not true or false")
         return value
 
     def text(self, name: str) -> str:
         """A string; empty where Kafka's value is null."""
-        value = self._values[name]
+        value = self[name]
         if value is None:
             return ""
         if type(value) is not str:

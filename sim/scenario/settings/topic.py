@@ -1,4 +1,4 @@
-"""Kafka's topic settings (4.1) and the broker settings that replace them.
+"""Kafka's topic settings and the broker settings that replace them.
 
 Source: ``org.apache.kafka.common.config.TopicConfig``, ``ServerTopicConfigSynonyms``.
 """

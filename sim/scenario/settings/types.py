@@ -30,6 +30,8 @@ DOUBLE_MAX: Final = 1.7976931348623157e308
 
 _CLIENTS: Final = "org.apache.kafka.clients.consumer."
 
+_GROUPS: Final = "org.apache.kafka.coordinator.group.assignor."
+
 _REPLICAS: Final = "org.apache.kafka.common.replica."
 
 _MIRRORS: Final = "org.apache.kafka.connect.mirror."
@@ -41,6 +43,8 @@ SHORT_NAMES: Final[Mapping[str, str]] = {
     f"{_CLIENTS}RoundRobinAssignor": "roundrobin",
     f"{_CLIENTS}StickyAssignor": "sticky",
     f"{_CLIENTS}CooperativeStickyAssignor": "cooperative-sticky",
+    f"{_GROUPS}UniformAssignor": "uniform",
+    f"{_GROUPS}RangeAssignor": "range",
     **{f"{_REPLICAS}{name}": name for name in ("RackAwareReplicaSelector", "LeaderSelector")},
     **{
         f"{_MIRRORS}{kind}ReplicationPolicy": f"{kind}ReplicationPolicy"
@@ -88,6 +92,10 @@ class Setting:
     absent: str = ""
     because: str = ""
     """Reason why it takes less than Kafka does; empty if it is as Kafka has it."""
+    missing: str = ""
+    """Reason why the version does not have it, as in ``came with 2.1``; empty if it has it."""
+    like: str = ""
+    """Of a missing one: the setting whose value the version took instead."""
 
     @property
     def is_modelled(self) -> bool:

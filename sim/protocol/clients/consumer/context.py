@@ -159,6 +159,8 @@ class ConsumerLink:
     def backoff(self, failures: int) -> Micros:
         """``retry.backoff.ms`` doubled per failure up to its maximum, 20 % jitter (KIP-580)."""
         config = self.config
+        if not config.retry_backoff_us_max:
+            return config.retry_backoff_us
         wait = min(config.retry_backoff_us << min(failures, 20), config.retry_backoff_us_max)
         return wait * (800 + int(self.unit() * 401)) // 1_000
 

@@ -12,7 +12,7 @@ from sim.errors import SimulationError
 from sim.ids import NodeId
 from sim.protocol.clients.producer.events import Connections
 from sim.protocol.clients.producer.partitioner import MakePartitioner
-from sim.units import KIB, MIB, MINUTE, MS, SECOND, Bytes, Micros
+from sim.units import KIB, MIB, MINUTE, MS, NEVER, SECOND, Bytes, Micros
 
 ACKS_ALL = -1
 """``acks=all``."""
@@ -38,9 +38,11 @@ class ProducerConfig:
     max_request_size: Bytes = MIB
     retries: int = RETRIES_MAX
     delivery_timeout_us: Micros = 2 * MINUTE
+    """``NEVER`` before 2.1 (KIP-91): requests and retries have their bounds, batches have none."""
     request_timeout_us: Micros = 30 * SECOND
     retry_backoff_us: Micros = 100 * MS
     retry_backoff_max_us: Micros = SECOND
+    """0: each wait is the first one, without jitter, as before 3.7 (KIP-580)."""
     max_in_flight_requests_per_connection: int = 5
     skips_backoff_on_leader_hint: bool = True
     """True if a refused batch does not wait once a newer leader is known (since 3.7, KIP-951)."""
@@ -74,6 +76,11 @@ class ProducerConfig:
             raise SimulationError(
                 "delivery.timeout.ms: must be at least linger.ms + request.timeout.ms"
             )
+
+    @property
+    def times_delivery(self) -> bool:
+        """True if ``delivery.timeout.ms`` bounds a batch's whole time."""
+        return self.delivery_timeout_us < NEVER
 
     @property
     def idempotent(self) -> bool:

@@ -15,7 +15,10 @@ from sim.units import LONG_AGO, NEVER, Micros
 
 
 class Backoff:
-    """Exponential with jitter: ``ExponentialBackoff`` (factor 2, +-20 %)."""
+    """Exponential with jitter: ``ExponentialBackoff`` (factor 2, +-20 %).
+
+    With a maximum of 0 it is the first wait, always: so before 3.7 (KIP-580).
+    """
 
     __slots__ = ("_initial", "_maximum", "_unit")
 
@@ -26,6 +29,8 @@ class Backoff:
 
     def draw(self, earlier_attempts: int) -> Micros:
         """Draws the wait after the attempt that had so many before it."""
+        if not self._maximum:
+            return self._initial
         term = self._initial << min(earlier_attempts, 30)
         permille = 800 + int(self._unit() * 400)
         return min(self._maximum, -(-term * permille // 1_000))

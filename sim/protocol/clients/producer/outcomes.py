@@ -223,8 +223,42 @@ class Outcomes:
             self.refused_records += count
         self._accumulator.refused.clear()
 
+    def watch_unsent(self) -> None:
+        """Notes when the first unsent batch expires, where ``request.timeout.ms`` decides."""
+        for queue in self._accumulator.queues:
+            if queue.batches and queue.partition not in self.muted:
+                self.expiry_at = min(self.expiry_at, self._unsent_until(queue.batches[0]))
+
+    def _unsent_until(self, batch: ProducerBatch) -> Micros:
+        """The instant at which a batch that is not in flight has waited too long.
+
+        A full batch waits from its last record in Kafka, which is at most ``linger.ms`` earlier.
+
+        Source: ``ProducerBatch.maybeExpire`` (2.0).
+        """
+        config = self._config
+        if batch.in_retry:
+            return batch.last_attempt_us + batch.backoff_us + config.request_timeout_us
+        return batch.created_us + config.linger_us + config.request_timeout_us
+
+    def _expire_unsent(self, now: Micros) -> None:
+        """Expires what waits by ``request.timeout.ms``, and nothing in flight (before KIP-91).
+
+        Source: ``RecordAccumulator.expiredBatches`` (2.0).
+        """
+        self.expiry_at = NEVER
+        for queue in self._accumulator.queues:
+            if queue.partition in self.muted:
+                continue
+            while queue.batches and self._unsent_until(queue.batches[0]) <= now:
+                self.give_up(queue.batches.popleft())
+        self.watch_unsent()
+
     def expire(self, requests: Iterable[OpenRequest], now: Micros) -> None:
         """``delivery.timeout.ms``: expires batches, in the queues and in flight (KIP-91)."""
+        if not self._config.times_delivery:
+            self._expire_unsent(now)
+            return
         oldest = now - self._config.delivery_timeout_us
         first = NEVER
         for queue in self._accumulator.queues:

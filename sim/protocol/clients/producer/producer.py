@@ -336,7 +336,9 @@ class Producer:
                     continue
             look_at = min(look_at, at)
         self._look_at = look_at
-        if oldest < NEVER:
+        if not self._config.times_delivery:
+            outcomes.watch_unsent()
+        elif oldest < NEVER:
             expiry_at = oldest + self._config.delivery_timeout_us
             outcomes.expiry_at = min(outcomes.expiry_at, expiry_at)
         return ready
