@@ -11,13 +11,16 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from tools import kafka_messages
-from tools.kafka_jars import MESSAGE_RELEASES, RELEASES, Row, jars, printed
+from tools.kafka_jars import FEATURE_RELEASES, MESSAGE_RELEASES, RELEASES, Row, jars, printed
 
 PROGRAM: Final = "KafkaFacts.java"
 """Prints every setting of a release, one for each ConfigDef that has it."""
+
+FEATURES: Final = "KafkaFeatures.java"
+"""Prints the feature levels with which a release formats a new cluster."""
 
 TARGET: Final = Path(__file__).parents[1] / "sim/scenario/settings/data/kafka_settings.jsonl"
 """The data file; the README beside it says what a line is."""
@@ -62,11 +65,21 @@ def _line(name: str, history: Mapping[str, Row], versions: list[str]) -> Row:
 _ORDER: Final = ("name", "of", "since", "last")
 
 
-def text(rows: Mapping[str, Iterable[Row]]) -> str:
+Features: TypeAlias = Mapping[str, Mapping[str, int]]
+"""Feature levels by version and name."""
+
+
+def levels(rows: Iterable[Row]) -> dict[str, int]:
+    """Levels by feature, without those of Kafka's own tests."""
+    return {row["name"]: row["level"] for row in rows if "test." not in row["name"]}
+
+
+def text(rows: Mapping[str, Iterable[Row]], features: Features) -> str:
     """The data file's content: a head, then a line of JSON for each setting, sorted by name."""
     head = {
         "generated": "make kafka-facts (tools/kafka_facts.py); do not edit",
         "releases": {version: RELEASES[version] for version in rows},
+        "features": features,
     }
     lines = [json.dumps(head)]
     for row in merged(rows):
@@ -141,15 +154,18 @@ def settings_of_releases(read: Mapping[str, Iterable[Row]]) -> dict[str, list[Ro
 def main() -> None:
     """Write the data files."""
     settings: dict[str, list[Row]] = {}
+    features: dict[str, dict[str, int]] = {}
     messages: dict[str, list[kafka_messages.Message]] = {}
     with tempfile.TemporaryDirectory() as directory:
         for version, release in RELEASES.items():
             library = jars(release, Path(directory) / release)
             settings[version] = printed(library, PROGRAM)
+            if version in FEATURE_RELEASES:
+                features[version] = levels(printed(library, FEATURES))
             if version in MESSAGE_RELEASES:
                 rows = printed(library, kafka_messages.PROGRAM)
                 messages[version] = [kafka_messages.message(row) for row in rows]
-    TARGET.write_text(text(settings_of_releases(settings)), encoding="utf-8")
+    TARGET.write_text(text(settings_of_releases(settings), features), encoding="utf-8")
     kafka_messages.TARGET.write_text(kafka_messages.text(messages), encoding="utf-8")
 
 

@@ -22,6 +22,9 @@ Of 4.2 it is the first one: Maven Central lacks artifacts of MirrorMaker of 4.2.
 MESSAGE_RELEASES: Final = {version: RELEASES[version] for version in list(RELEASES)[-5:]}
 """Releases whose messages are read, too: 3.9 and newer."""
 
+FEATURE_RELEASES: Final = {version: RELEASES[version] for version in list(RELEASES)[-11:]}
+"""Releases whose feature levels are read: 3.3, the first with KRaft for production, and newer."""
+
 _INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
     "0.10.2.2": {"connect-runtime": "0.10.2.1"},
     "3.2.3": {"connect-mirror": "3.2.0"},

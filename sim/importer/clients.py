@@ -29,7 +29,7 @@ def settings_of_producers(sources: Sources) -> CarriedOver:
     if not sources.producers:
         return CarriedOver()
     first, *others = sources.producers
-    found = kept("producer", first.values, skip=NEEDLESS)
+    found = kept("producer", first.values, skip=NEEDLESS, kafka=sources.kafka)
     lines = [f"{other.file}: a second producer's properties" for other in others]
     return CarriedOver(found.config, [*lines, *(f"producer: {line}" for line in found.absent)])
 

@@ -55,6 +55,10 @@ class ControllerConfig:
     """With it: true if that is so where the leader removes a member, too (since 3.0)."""
     rack_aware: bool = True
     """True if new replicas are spread over racks (KIP-36)."""
+    metadata_version: int = METADATA_VERSION
+    """``metadata.version`` of a new cluster."""
+    group_version: int = 1
+    """``group.version`` of a new cluster: 1 since 4.0 (KIP-848), or 0."""
     transaction_version: int = 2
     """``transaction.version``: 2 with epoch bumps (KIP-890), as in new clusters since 4.0, or 0."""
     cluster_configs: tuple[tuple[str, str], ...] = ()
@@ -73,8 +77,12 @@ class ControllerConfig:
     @property
     def features(self) -> dict[str, int]:
         """Feature levels of a new cluster."""
-        version = METADATA_VERSION_3_5 if self.bumps_on_shrink else METADATA_VERSION
-        levels = {"metadata.version": version, "group.version": 1}
+        version = self.metadata_version
+        if self.bumps_on_shrink:
+            version = min(version, METADATA_VERSION_3_5)
+        levels = {"metadata.version": version}
+        if self.group_version:
+            levels["group.version"] = self.group_version
         if self.elr:
             levels["eligible.leader.replicas.version"] = 1
         if self.transaction_version:

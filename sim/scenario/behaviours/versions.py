@@ -1,9 +1,9 @@
 """Versions of Apache Kafka that a scenario may name: ``cluster.kafka``.
 
 A version chooses what each behaviour was then (see :mod:`sim.scenario.behaviours.registry`), in
-the first release of its line: "3.4" is 3.4.0, "0.10" is 0.10.0.0.
-Settings keep the names and defaults of Kafka 4.1, whatever the version. The control plane is
-KRaft's, or that of ZooKeeper with ``cluster.zookeeper``.
+the first release of its line: "3.4" is 3.4.0, "0.10" is 0.10.0.0. It decides which settings there
+are and their defaults (:mod:`sim.scenario.settings.facts`), read in the last release of the line.
+The control plane is KRaft's, or that of ZooKeeper with ``cluster.zookeeper``.
 """
 
 from typing import Final

@@ -41,7 +41,7 @@ from sim.nodes.storage.log_dirs import directory_id
 from sim.nodes.zookeeper.node import ZooKeeperNode
 from sim.protocol.broker.lifecycle import LifecycleConfig
 from sim.protocol.controller.mutation_quotas import MutationQuotaConfig
-from sim.protocol.controller.types import ControllerConfig
+from sim.protocol.controller.types import METADATA_VERSION, ControllerConfig
 from sim.protocol.messages.cluster import NewTopic
 from sim.protocol.metadata.records import Voter
 from sim.protocol.quotas.client import ClientQuotaConfig
@@ -59,6 +59,7 @@ from sim.scenario.rules.load import PAUSE_US
 from sim.scenario.rules.replication import raft_config
 from sim.scenario.rules.topic_configs import may_be_compacted, topic_configs
 from sim.scenario.scenario import Scenario
+from sim.scenario.settings.facts import features_of
 from sim.substrate.disk import Disk
 from sim.substrate.host import Host, HostSpec
 from sim.substrate.network import Network
@@ -190,6 +191,7 @@ class Builder:
 
     def _controller_config(self) -> ControllerConfig:
         config = self.scenario.cluster.config
+        levels = features_of(config.version)
         return ControllerConfig(
             session_timeout_us=config.micros("broker.session.timeout.ms"),
             no_op_interval_us=config.micros("metadata.max.idle.interval.ms"),
@@ -197,6 +199,8 @@ class Builder:
             unclean_interval_us=config.micros("unclean.leader.election.interval.ms"),
             auto_leader_rebalance=config.flag("auto.leader.rebalance.enable"),
             elr=self.scenario.behaviours["recovery"] == "elr",
+            metadata_version=min(levels["metadata.version"], METADATA_VERSION),
+            group_version=levels.get("group.version", 0),
             checks_eligibility=self.scenario.behaviours["isr.eligibility"] == "kip841",
             bumps_on_shrink=self.scenario.behaviours["leader_epoch.isr_shrink"] != "kept",
             bumps_for_leaders=self.scenario.behaviours["leader_epoch.isr_shrink"] == "bumped",

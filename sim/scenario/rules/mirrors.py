@@ -6,6 +6,7 @@ Source: ``connect.mirror.{DefaultReplicationPolicy,IdentityReplicationPolicy}``.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.apps import MirrorModel, MirrorSpec, ProcessorSpec
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
@@ -16,7 +17,12 @@ from sim.scenario.rules.tasks import OUTPUT_SIZE_MIN, split_config, under
 from sim.scenario.scenario import OtherCluster, Scenario
 from sim.scenario.schema.file import OtherClusterModel, ScenarioModel
 from sim.scenario.settings import registry as settings
-from sim.scenario.settings.mirrors import MIRROR_CONSUMER, excluded_configs, producers_of_workers
+from sim.scenario.settings.mirrors import (
+    FIRST_VERSION,
+    MIRROR_CONSUMER,
+    excluded_configs,
+    producers_of_workers,
+)
 from sim.scenario.text.names import check_name
 from sim.scenario.text.problems import Problem, nearest, one_of
 from sim.units import Bytes
@@ -105,6 +111,9 @@ def _mirror(
     if model.start_us >= scenario.run.for_us:
         raise Problem(("start",), "not before the end of the run", "less than run.for")
     kafka, (own, consumer, producer) = cluster.kafka, split_config(model.config)
+    if not is_since(kafka, FIRST_VERSION):
+        found = f"MirrorMaker 2 came with {FIRST_VERSION}; this cluster runs Kafka {kafka}"
+        raise Problem(("name",), found, f"mirrors since {FIRST_VERSION}", "leave mirrors out")
     config = under("", lambda: settings.resolve("mirror", own, version=kafka))
     consumes = {**MIRROR_CONSUMER, **consumer}
     produces = {**producers_of_workers(kafka), **producer}

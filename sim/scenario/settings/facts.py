@@ -95,6 +95,15 @@ def versions() -> tuple[str, ...]:
     return tuple(releases)
 
 
+def features_of(version: str) -> Mapping[str, int]:
+    """Feature levels of a new cluster of a version, by name; before 3.3 those of 3.3.
+
+    Source: ``MetadataVersion.LATEST_PRODUCTION``, ``Feature.defaultLevel``.
+    """
+    levels: Mapping[str, Mapping[str, int]] = json.loads(_lines()[0])["features"]
+    return levels.get(version) or next(iter(levels.values()))
+
+
 @cache
 def settings_of(definition: str) -> Mapping[str, KafkaSetting]:
     """Every setting of a ConfigDef by its name; none for a ConfigDef that is not known."""

@@ -21,6 +21,9 @@ from sim.scenario.settings.overlay import (
 from sim.scenario.settings.resolved import SettingValue
 from sim.scenario.settings.types import INT_MAX, LONG_MAX
 
+FIRST_VERSION: Final = "2.4"
+"""The version that brought MirrorMaker 2 (KIP-382)."""
+
 MIRROR_SETTINGS: Final[tuple[Overlay, ...]] = (
     Overlay("source.cluster.alias", because="Kafka must be given it", default="source"),
     *narrowed(

@@ -207,13 +207,13 @@ def _is_there(word: str, version: str) -> bool:
 
 
 def other_defaults(scope: Scope, name: str) -> str:
-    """Kafka's defaults in versions in which they are others than here, in words; may be empty."""
+    """The versions that have the setting if not all, and other defaults, in words; may be empty."""
     found = known(scope, name)
     if found is None:
         return ""
     here, order = found.near(), versions()
     middle = order.index(DEFAULTS_OF)
-    words = []
+    words = [found.span] if found.span else []
     for place, version in enumerate(order):
         # Older ones are named by the last version that has them, newer ones by the first.
         beside = order[place + 1] if place < middle else order[place - 1]

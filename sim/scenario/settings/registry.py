@@ -36,6 +36,10 @@ _OVERLAYS: Final[Mapping[Scope, Sequence[Overlay | Setting]]] = {
 }
 
 
+KRAFT_SINCE: Final = "3.3"
+"""The first version whose KRaft was for production (KIP-833)."""
+
+
 class _Tables(Mapping[Scope, Mapping[str, Setting]]):
     """The settings of each scope in a version, made of Kafka's facts when the scope is first used."""
 
@@ -77,9 +81,6 @@ def settings_at(version: str) -> Mapping[Scope, Mapping[str, Setting]]:
 
 SETTINGS: Final[Mapping[Scope, Mapping[str, Setting]]] = settings_at(DEFAULTS_OF)
 """Those of a scenario that names no version. Controllers share the broker's scope, as in Kafka."""
-
-KRAFT_SINCE: Final = "3.3"
-"""The first version whose KRaft was for production (KIP-833)."""
 
 
 def overlays(scope: Scope) -> tuple[Overlay, ...]:
