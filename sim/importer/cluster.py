@@ -278,7 +278,9 @@ class _Building:
                     f"{name}: not alike ({'; '.join(parts)}); here all brokers have {kept_value}"
                 )
         if not found:
-            every = kept("broker", self._dynamic("brokers", ""), skip=NEEDLESS, kafka=self._sources.kafka)
+            every = kept(
+                "broker", self._dynamic("brokers", ""), skip=NEEDLESS, kafka=self._sources.kafka
+            )
             self._found.absent += [f"all brokers: {line}" for line in every.absent]
             config = dict(every.config)
         for name, prefix in INTERNAL.items():

@@ -6,6 +6,7 @@ from sim.errors import ScenarioError
 from sim.scenario.loader import load_text
 from sim.scenario.settings.facts import features_of, settings_of, versions
 from sim.scenario.settings.kafka import UNSAID, defined, difference, names
+from sim.scenario.settings.mirrors import MIRROR_PRODUCER, producers_of_workers
 from sim.scenario.settings.overlay import DEFINITIONS, known, parsed
 from sim.scenario.settings.registry import (
     KRAFT_SINCE,
@@ -14,6 +15,7 @@ from sim.scenario.settings.registry import (
     resolve,
     settings_at,
 )
+from sim.scenario.settings.streams import producer_defaults
 from sim.scenario.settings.types import INT_MAX, LONG_MAX
 from sim.scenario.settings.zookeeper import OF_KRAFT
 from sim.scenario.text.problems import Problem
@@ -36,7 +38,9 @@ def producer(version, config="", more=""):
 
 
 def theirs(scope, overlay, version):
-    found = settings_of(overlay.of)[overlay.name] if overlay.of else known(scope, overlay.name, version)
+    found = (
+        settings_of(overlay.of)[overlay.name] if overlay.of else known(scope, overlay.name, version)
+    )
     before = scope == "broker" and overlay.name in OF_KRAFT
     old = versions().index(version) < versions().index(KRAFT_SINCE)
     return found.at(KRAFT_SINCE if before and old else version)
@@ -209,6 +213,21 @@ def test_what_idempotence_does_not_go_with_is_refused(version, config):
 def test_3_0_to_3_9_give_up_idempotence_that_was_not_asked_for():
     config = producer("3.9", "max.in.flight.requests.per.connection: 6")
     assert config["enable.idempotence"] is False
+
+
+def test_streams_and_connect_give_their_producers_what_the_version_gave():
+    assert producer_defaults("2.0", exactly_once=False) == {"linger.ms": 100, "retries": 10}
+    exact = producer_defaults("1.1", exactly_once=True)
+    assert exact["retries"] == INT_MAX
+    assert exact["max.in.flight.requests.per.connection"] == 1
+    assert "delivery.timeout.ms" not in exact
+    assert producer_defaults("4.1", exactly_once=True) == {
+        **{"linger.ms": 100, "delivery.timeout.ms": INT_MAX, "transaction.timeout.ms": 10_000},
+    }
+    assert producers_of_workers("4.1") == MIRROR_PRODUCER
+    assert producers_of_workers("2.0")["retries"] == INT_MAX
+    assert producers_of_workers("2.8")["request.timeout.ms"] == INT_MAX
+    assert "enable.idempotence" not in producers_of_workers("0.10")
 
 
 # -- what is built of them ------------------------------------------------------------------------

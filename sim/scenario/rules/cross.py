@@ -307,7 +307,7 @@ def consumer_config(
 def _with_idempotence(config: Config, given: Mapping[str, object]) -> Config:
     """Settings that idempotence brings where nothing else is given, before it was the default.
 
-    Source: ``ProducerConfig.maybeOverrideEnableIdempotence``, ``.maybeOverrideAcksAndRetries`` (2.8),
+    Source: ``ProducerConfig.{maybeOverrideEnableIdempotence,maybeOverrideAcksAndRetries}`` (2.8),
     ``KafkaProducer.configureInflightRequests`` (0.11).
     """
     name, version = "enable.idempotence", config.version
@@ -323,7 +323,10 @@ def _with_idempotence(config: Config, given: Mapping[str, object]) -> Config:
 
 
 def _few_in_flight(config: Config, given: Mapping[str, object]) -> bool:
-    """Whether idempotence stays: 3.0 to 3.9 gave up what was not asked for; others refuse.
+    """True if idempotence stays; 3.0 to 3.9 gave up what was not asked for, others refuse.
+
+    Raises:
+        Problem: For more requests in flight than the version allows.
 
     Source: ``ProducerConfig.postProcessAndValidateIdempotenceConfigs``.
     """
@@ -331,9 +334,9 @@ def _few_in_flight(config: Config, given: Mapping[str, object]) -> bool:
     most = 1 if version == "0.11" else _IN_FLIGHT_MAX
     if in_flight <= most:
         return True
-    if is_since(version, "3.0") and not is_since(version, "4.0"):
-        if "enable.idempotence" not in given:
-            return False
+    lenient = is_since(version, "3.0") and not is_since(version, "4.0")
+    if lenient and "enable.idempotence" not in given:
+        return False
     raise Problem(
         (_IN_FLIGHT,),
         f"{in_flight} with enable.idempotence true",

@@ -120,9 +120,7 @@ def check_member(
         )
     for setting in _CLASSIC_ONLY:
         # Kafka refuses its default too; here a scenario as it was run has every default in it.
-        if setting in given and config[setting] != default_of(
-            "consumer", setting, config.version
-        ):
+        if setting in given and config[setting] != default_of("consumer", setting, config.version):
             raise Problem(
                 (setting,),
                 f"set with {name}: consumer, where the coordinator decides",

@@ -118,7 +118,9 @@ def producers_of_workers(version: str) -> dict[str, SettingValue]:
 
     Before 3.0 a request had all the time there is, and before 2.1 (KIP-91) retries bounded it.
     """
-    found = {name: value for name, value in MIRROR_PRODUCER.items() if has("producer", name, version)}
+    found = {
+        name: value for name, value in MIRROR_PRODUCER.items() if has("producer", name, version)
+    }
     if not is_since(version, "3.0"):
         found["request.timeout.ms"] = INT_MAX
     if not is_since(version, "2.1"):

@@ -41,7 +41,7 @@ KRAFT_SINCE: Final = "3.3"
 
 
 class _Tables(Mapping[Scope, Mapping[str, Setting]]):
-    """The settings of each scope in a version, made of Kafka's facts when the scope is first used."""
+    """The settings of each scope in a version, made of Kafka's facts when they are first used."""
 
     def __init__(self, version: str) -> None:
         self._version = version
@@ -50,8 +50,7 @@ class _Tables(Mapping[Scope, Mapping[str, Setting]]):
     def __getitem__(self, scope: Scope) -> Mapping[str, Setting]:
         if scope not in self._made:
             self._made[scope] = {
-                each.name: _setting(scope, each, self._version)
-                for each in _OVERLAYS[scope]
+                each.name: _setting(scope, each, self._version) for each in _OVERLAYS[scope]
             }
         return self._made[scope]
 

@@ -6,7 +6,7 @@ from sim.error_codes import ErrorCode as E
 from sim.protocol.clients.producer.batch import ProducerBatch
 from sim.protocol.clients.producer.outcomes import Outcomes
 from sim.protocol.clients.producer.sequences import ProducerSequences
-from sim.units import MS, SECOND
+from sim.units import MS, NEVER, SECOND
 from tests.protocol.clients.producer_kit import EVERY_MS, check_exactly_once, check_honest, world
 
 # -- retries --------------------------------------------------------------------------------------
@@ -142,6 +142,59 @@ def test_a_silent_broker_leaves_them_unknown():
     assert done.outcome == "unknown"
     assert done.attempts == 1
     assert at == 200_000 + 31 * SECOND
+
+
+def before_kip_91(retries=0, **config):
+    """Settings of releases without ``delivery.timeout.ms``."""
+    return {
+        "delivery_timeout_us": NEVER,
+        "retries": retries,
+        "retry_backoff_max_us": 0,
+        "acks": 1,
+        "enable_idempotence": False,
+        "linger_us": 0,
+        **config,
+    }
+
+
+def test_before_kip_91_a_batch_that_waits_longer_than_a_request_may_last_fails():
+    run = world([200_000], partitions=1, config=before_kip_91())
+    run.go(0)
+    run.dead = (1,)
+    run.run(60 * SECOND)
+    assert run.sent == []
+    [(at, done)] = run.done
+    assert (done.outcome, done.attempts, done.error) == ("failed", 0, "REQUEST_TIMED_OUT")
+    assert at == 200_000 + 30 * SECOND
+
+
+def test_before_kip_91_nothing_in_flight_expires_and_retries_bound_the_attempts():
+    def answer(run, p, draft):
+        return (E.NOT_ENOUGH_REPLICAS, -1, None)
+
+    attempts = {}
+    for retries in (0, 3):
+        run = world([200_000], latency=(100, 100), config=before_kip_91(retries))
+        run.answer = answer
+        run.run(200 * SECOND)
+        [(_, done)] = run.done
+        assert done.outcome == "failed"
+        attempts[retries] = done.attempts
+        gaps = [b - a for (a, _), (b, _) in zip(run.sent, run.sent[1:], strict=False)]
+        assert all(100 * MS <= gap < 102 * MS for gap in gaps)
+    assert attempts == {0: 1, 3: 4}
+
+
+def test_before_kip_91_a_batch_may_take_longer_than_two_minutes():
+    def answer(run, p, draft):
+        return (E.NOT_ENOUGH_REPLICAS, -1, None) if run.now < 150 * SECOND else None
+
+    run = world([200_000], config=before_kip_91(1 << 30))
+    run.answer = answer
+    run.run(200 * SECOND)
+    [(at, done)] = run.done
+    assert done.outcome == "ok"
+    assert at > 150 * SECOND
 
 
 def test_an_error_that_means_not_written_ends_as_failed():
