@@ -130,7 +130,7 @@ def with_synonyms(rows: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
     """
     newest: dict[str, Any] = {}
     found: dict[str, list[Row]] = {}
-    for version in reversed(rows):
+    for version in reversed(list(rows)):
         for row in rows[version]:
             if "broker" in row:
                 newest[row["name"]] = row["broker"]
