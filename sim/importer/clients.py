@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from sim.importer.settings import NEEDLESS, CarriedOver, kept
 from sim.importer.sources import Load, Sources
+from sim.scenario.behaviours.versions import DEFAULT
 from sim.scenario.model.clients import RECORD_SIZE_MIN
-from sim.scenario.settings.registry import SETTINGS
+from sim.scenario.rules.zookeeper import LAST_VERSION
+from sim.scenario.settings.registry import SETTINGS, default_of
 from sim.scenario.settings.resolved import SettingValue
 
 GUESS: Final = "100/s"
@@ -29,7 +31,7 @@ def settings_of_producers(sources: Sources) -> CarriedOver:
     if not sources.producers:
         return CarriedOver()
     first, *others = sources.producers
-    found = kept("producer", first.values, skip=NEEDLESS, kafka=sources.kafka)
+    found = kept("producer", first.values, skip=NEEDLESS)
     lines = [f"{other.file}: a second producer's properties" for other in others]
     return CarriedOver(found.config, [*lines, *(f"producer: {line}" for line in found.absent)])
 
@@ -54,6 +56,7 @@ def producers(
         config: Settings of every producer.
     """
     loads = sources.loads or {}
+    whole = {**_defaults(cluster), **config}
     usual = cluster.get("config", {}).get("log.cleanup.policy", "")
     other = rate or (None if loads else GUESS)
     made = []
@@ -65,7 +68,7 @@ def producers(
         has_keys = "compact" in str(policy).split(",")
         plain: dict[str, Any] = {"name": f"to-{topic}"[:200], "topic": topic}
         plain |= (
-            {"rate": other} if load is None else _measured(load, config, parts, has_keys=has_keys)
+            {"rate": other} if load is None else _measured(load, whole, parts, has_keys=has_keys)
         )
         made.append(
             plain | (_KEYS if has_keys else {}) | ({"config": dict(config)} if config else {})
@@ -96,6 +99,12 @@ def value_size(bytes_per_record: float, per_s: float, config: Mapping[str, Setti
     most = _number("batch.size", config) / max(bytes_per_record, 1.0)
     in_batch = max(1, min(in_batch, int(most)))
     return max(RECORD_SIZE_MIN, round(bytes_per_record - BATCH_BYTES / in_batch - RECORD_BYTES))
+
+
+def _defaults(cluster: Mapping[str, Any]) -> dict[str, SettingValue]:
+    """Defaults of the cluster's version that decide how many records a batch has."""
+    version = cluster.get("kafka", LAST_VERSION if "zookeeper" in cluster else DEFAULT)
+    return {name: default_of("producer", name, version) for name in ("batch.size", "linger.ms")}
 
 
 def _number(name: str, config: Mapping[str, SettingValue]) -> float:

@@ -278,9 +278,7 @@ class _Building:
                     f"{name}: not alike ({'; '.join(parts)}); here all brokers have {kept_value}"
                 )
         if not found:
-            every = kept(
-                "broker", self._dynamic("brokers", ""), skip=NEEDLESS, kafka=self._sources.kafka
-            )
+            every = kept("broker", self._dynamic("brokers", ""), skip=NEEDLESS)
             self._found.absent += [f"all brokers: {line}" for line in every.absent]
             config = dict(every.config)
         for name, prefix in INTERNAL.items():
@@ -294,7 +292,7 @@ class _Building:
         values = dict(server.values)
         values |= self._dynamic("brokers", "")
         values |= self._dynamic("broker", str(_id_of(server)))
-        return kept("broker", values, skip=NEEDLESS, kafka=self._sources.kafka)
+        return kept("broker", values, skip=NEEDLESS)
 
     def _list_once(self, absent: Mapping[int, Sequence[str]]) -> None:
         """Lines that all servers share, once; of any other, the servers that have it."""
@@ -340,7 +338,7 @@ class _Building:
         for each in self._sources.configs:
             if each.entity == "topic" and each.name == topic.name:
                 values |= each.configs
-        found = kept("topic", values, kafka=self._sources.kafka)
+        found = kept("topic", values)
         self._found.absent += [f"topic {topic.name}: {line}" for line in found.absent]
         if found.config:
             plain["config"] = found.config

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sim.importer.masking import is_setting_name, shown
-from sim.scenario.settings.facts import DEFAULTS_OF
 from sim.scenario.settings.kafka import defined, difference, summary
-from sim.scenario.settings.registry import SETTINGS, settings_at
+from sim.scenario.settings.registry import SETTINGS
 from sim.scenario.settings.resolved import SettingValue
 from sim.scenario.settings.types import Scope, Setting
 from sim.scenario.text.problems import Problem
@@ -33,16 +32,13 @@ class CarriedOver:
     """Lines: the setting, its value unless that is secret, and why it is not simulated."""
 
 
-def kept(
-    scope: Scope, values: Mapping[str, str], *, skip: Iterable[str] = (), kafka: str = ""
-) -> CarriedOver:
+def kept(scope: Scope, values: Mapping[str, str], *, skip: Iterable[str] = ()) -> CarriedOver:
     """The settings that a scenario may have.
 
     Args:
         scope: Whose settings they are.
         values: By name.
         skip: Names whose meaning has been taken already.
-        kafka: Version of the cluster; empty: that of a scenario that names none.
     """
     found = CarriedOver()
     passed = frozenset(skip)
@@ -50,10 +46,7 @@ def kept(
     for name, text in values.items():
         if name in passed or text == "null":
             continue
-        setting = settings_at(kafka or DEFAULTS_OF)[scope].get(name)
-        if setting is not None and setting.missing:
-            found.absent.append(f"{name}: {setting.missing}; the cluster runs {kafka}")
-            continue
+        setting = SETTINGS[scope].get(name)
         if setting is None:
             if defined(scope, name) is None and not is_setting_name(name):
                 no_settings += 1

@@ -323,7 +323,7 @@ def _with_idempotence(config: Config, given: Mapping[str, object]) -> Config:
 
 
 def _few_in_flight(config: Config, given: Mapping[str, object]) -> bool:
-    """True if idempotence stays; 3.0 to 3.9 gave up what was not asked for, others refuse.
+    """True if idempotence stays; 3.0 to 3.9 gave up what was not given, others refuse.
 
     Raises:
         Problem: For more requests in flight than the version allows.
