@@ -25,7 +25,8 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from sim.scenario.settings.registry import SETTINGS
+from sim.scenario.behaviours.versions import VERSIONS
+from sim.scenario.settings.registry import SETTINGS, settings_at
 from sim.scenario.settings.resolved import Config
 from sim.scenario.settings.types import Scope, Setting
 from sim.scenario.text import quantities as q
@@ -141,7 +142,7 @@ NOT_WRITTEN: Any = Field(exclude=True)
 """A field that a file does not have: it follows from others."""
 
 
-def _setting_schema(setting: Setting) -> dict[str, Any]:
+def _setting_schema(scope: Scope, setting: Setting) -> dict[str, Any]:
     kinds = {"int": "integer", "double": "number", "boolean": "boolean"}
     described = f"{setting.allowed}; default {setting.default}"
     plain: dict[str, Any] = {"description": described}
@@ -151,7 +152,10 @@ def _setting_schema(setting: Setting) -> dict[str, Any]:
         )
     if setting.absent:
         plain["description"] = f"not modelled: {setting.absent}"
-        plain["const"] = setting.default
+        tables = (settings_at(version)[scope] for version in VERSIONS)
+        defaults = [setting.default, *(table[setting.name].default for table in tables)]
+        words = list(dict.fromkeys(defaults))
+        plain |= {"const": words[0]} if len(words) == 1 else {"enum": words}
     return plain
 
 
@@ -169,10 +173,11 @@ class ConfigSchema:
     def __get_pydantic_json_schema__(
         self, _core: CoreSchema, _handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        known = {name: _setting_schema(each) for name, each in SETTINGS[self.scope].items()}
+        own = SETTINGS[self.scope]
+        known = {name: _setting_schema(self.scope, each) for name, each in own.items()}
         for client in self.clients:
             for name, each in SETTINGS[client].items():
-                known[f"{client}.{name}"] = _setting_schema(each)
+                known[f"{client}.{name}"] = _setting_schema(client, each)
         return {"type": "object", "additionalProperties": False, "properties": known}
 
 
