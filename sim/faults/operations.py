@@ -14,7 +14,9 @@ from sim.faults.resolve import Site
 from sim.faults.surface import Administrator, Broker, Operation, World
 from sim.ids import NodeId, TopicPartition, server_name
 from sim.log.directory.names import directory_name
+from sim.protocol.acls import Acl
 from sim.protocol.clients.admin.client import API_TIMEOUT_US
+from sim.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest
 from sim.protocol.messages.admin import (
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
@@ -310,7 +312,43 @@ class AlterClientQuotas(Administration):
         return AlterClientQuotasRequest((self.quota,))
 
 
+@dataclass(frozen=True, kw_only=True)
+class _OfAcls(Administration):
+    """An operation on ACLs that differ in their operations alone."""
+
+    absent_with: ClassVar[tuple[str, ...]] = ("raft", "zookeeper")
+    acls: tuple[Acl, ...] = field(metadata=key("", "acl"))
+
+    @property
+    def target_text(self) -> str:
+        """The ACLs."""
+        return ", ".join(str(acl) for acl in self.acls)
+
+
+class AddAcl(_OfAcls):
+    """The administrator creates ACLs; each broker applies them when it has replayed the record."""
+
+    kind = "add-acl"
+    proof = f"{_COMMITTED}, and they were not there before"
+
+    def request(self) -> CreateAclsRequest:
+        """One entry for each operation."""
+        return CreateAclsRequest(self.acls)
+
+
+class RemoveAcl(_OfAcls):
+    """The administrator deletes ACLs; until a broker has replayed the record it applies them."""
+
+    kind = "remove-acl"
+    proof = f"{_COMMITTED}, and they were there before"
+
+    def request(self) -> DeleteAclsRequest:
+        """One entry for each operation."""
+        return DeleteAclsRequest(self.acls)
+
+
 ADMINISTRATION: Final[tuple[type[Fault], ...]] = (
     CreateTopic, DeleteTopic, CreatePartitions, AlterConfig, Reassign, CancelReassignment,
     ElectLeader, DeleteRecords, AlterReplicaLogDirs, AlterClientQuotas,
+    AddAcl, RemoveAcl,
 )  # fmt: skip

@@ -23,6 +23,10 @@ NEEDLESS: Final = (
 """Names and addresses: what they say is said otherwise in a scenario, or has no meaning there."""
 
 
+RIGHTS: Final = ("authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found")
+"""Settings without meaning beside clients whose principals and ACLs are not read."""
+
+
 @dataclass(slots=True)
 class CarriedOver:
     """Settings that are carried over, and those that are not."""
@@ -45,6 +49,9 @@ def kept(scope: Scope, values: Mapping[str, str], *, skip: Iterable[str] = ()) -
     no_settings = 0
     for name, text in values.items():
         if name in passed or text == "null":
+            continue
+        if name in RIGHTS:
+            found.absent.append(f"{name}: not carried over: principals and ACLs are not read")
             continue
         setting = SETTINGS[scope].get(name)
         if setting is None:

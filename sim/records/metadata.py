@@ -12,6 +12,7 @@ from typing import TypeAlias, cast
 from sim.ids import NodeId, server_name
 from sim.protocol.controller.types import METADATA_VERSION
 from sim.protocol.metadata import records as mr
+from sim.protocol.acls import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCE_TYPES, Acl
 from sim.wire.fields import Value
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
 from sim.wire.schemas import control_key, decode, decode_control, encode
@@ -209,6 +210,20 @@ def _client_quota(record: mr.ClientQuotaRecord) -> Values:
     }
 
 
+def _acl(record: mr.AccessControlEntryRecord) -> Values:
+    acl = record.acl
+    return {
+        "id": record.entry_id,
+        "resourceType": RESOURCE_TYPES[acl.resource_type],
+        "resourceName": acl.resource_name,
+        "patternType": PATTERNS[acl.pattern],
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": OPERATIONS[acl.operation],
+        "permissionType": PERMISSIONS[acl.permission],
+    }
+
+
 def _leader_change(record: mr.LeaderChangeMessage) -> Values:
     return {
         "leaderId": record.leader,
@@ -261,6 +276,12 @@ _ENCODERS: dict[type, tuple[str, int, Callable[..., Values]]] = {
         },
     ),
     mr.ClientQuotaRecord: ("ClientQuotaRecord", 0, _client_quota),
+    mr.AccessControlEntryRecord: ("AccessControlEntryRecord", 0, _acl),
+    mr.RemoveAccessControlEntryRecord: (
+        "RemoveAccessControlEntryRecord",
+        0,
+        lambda r: {"id": r.entry_id},
+    ),
     mr.BrokerRegistrationChangeRecord: ("BrokerRegistrationChangeRecord", 2, _change_broker),
     mr.ProducerIdsRecord: (
         "ProducerIdsRecord",
@@ -399,6 +420,23 @@ def _read_client_quota(v: Values) -> mr.ClientQuotaRecord:
     )
 
 
+def _read_acl(v: Values) -> mr.AccessControlEntryRecord:
+    def word(codes: Mapping[str, int], name: str) -> str:
+        code = _int(v, name)
+        return next(word for word, each in codes.items() if each == code)
+
+    acl = Acl(
+        word(RESOURCE_TYPES, "resourceType"),
+        _str(v, "resourceName"),
+        word(PATTERNS, "patternType"),
+        _str(v, "principal"),
+        _str(v, "host"),
+        word(OPERATIONS, "operation"),
+        word(PERMISSIONS, "permissionType"),
+    )
+    return mr.AccessControlEntryRecord(_str(v, "id"), acl)
+
+
 _DECODERS: dict[str, Callable[[Values], mr.MetadataRecord]] = {
     "RegisterBrokerRecord": _read_register_broker,
     "UnregisterBrokerRecord": lambda v: mr.UnregisterBrokerRecord(
@@ -410,6 +448,8 @@ _DECODERS: dict[str, Callable[[Values], mr.MetadataRecord]] = {
     "PartitionChangeRecord": _read_partition_change,
     "ConfigRecord": _read_config,
     "ClientQuotaRecord": _read_client_quota,
+    "AccessControlEntryRecord": _read_acl,
+    "RemoveAccessControlEntryRecord": lambda v: mr.RemoveAccessControlEntryRecord(_str(v, "id")),
     "BrokerRegistrationChangeRecord": _read_broker_change,
     "ProducerIdsRecord": lambda v: mr.ProducerIdsRecord(
         _int(v, "brokerId"), _int(v, "brokerEpoch"), _int(v, "nextProducerId")

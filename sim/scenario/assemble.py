@@ -13,6 +13,7 @@ from sim.scenario.behaviours import registry as behaviours
 from sim.scenario.expect.lines import Known
 from sim.scenario.faults import calendar
 from sim.scenario.faults.targets import Targets
+from sim.scenario.model import acls
 from sim.scenario.model.apps import ProcessorModel, ProcessorSpec
 from sim.scenario.model.clients import (
     RECORD_SIZE_MIN,
@@ -91,6 +92,7 @@ def assemble(model: ScenarioModel, name: str, directory: Path | None = None) -> 
     )
     internal_topics.check(model, cluster, producers, consumers, processors, connected)
     _check_behaviours(model, cluster, consumers)
+    _check_rights(model, cluster, producers, consumers)
     targets = Targets(cluster, topics, (*producers, *consumers, *processors, *connected, *mirrored))
     at = "cluster", "config"
     _below(at, lambda: quotas.check_overrides(cluster.config, targets.addresses))
@@ -115,6 +117,7 @@ def assemble(model: ScenarioModel, name: str, directory: Path | None = None) -> 
             ("quotas",),
             lambda: quotas.quotas_of(model.quotas, targets.client_ids, targets.addresses, cluster),
         ),
+        acls=_below(("acls",), lambda: acls.first_acls(model.acls, cluster)),
         name=name,
     )
     _below(("faults",), lambda: _check_faults(scenario))
@@ -134,6 +137,21 @@ def _check_faults(scenario: Scenario) -> None:
     replication.check_faults(cluster.replication, faults)
     zookeeper.check_faults(faults, zookeeper=cluster.zookeeper is not None)
     load.check_surges(scenario.producers, faults)
+
+
+def _check_rights(
+    model: ScenarioModel,
+    cluster: ClusterSpec,
+    producers: tuple[ProducerSpec, ...],
+    consumers: tuple[ConsumerSpec, ...],
+) -> None:
+    """Check principals, and that nothing is beside an authorizer that does not go with it."""
+    loads = [("producers", index, producer) for index, producer in enumerate(producers)]
+    acls.check_clients(
+        cluster, [*loads, *(("consumers", at, consumer) for at, consumer in enumerate(consumers))]
+    )
+    beside = ("quotas", "processors", "connectors", "mirrors", "clusters")
+    acls.check_alone(cluster.config, {key: getattr(model, key) for key in beside})
 
 
 def _check_groups(
@@ -220,6 +238,7 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
         placed=(),
         hardware=None,
     )
+    acls.check_cluster(cluster)
     computers = hardware.of_servers(model.hardware, cluster)
     given = {str(topic): placed for topic, placed in model.internal_replicas.items()}
     placed = _below(("internal.replicas",), lambda: internal_topics.assignments(given, cluster))

@@ -15,10 +15,12 @@ import yaml
 
 from sim.faults.fault import Fault
 from sim.ids import TopicPartition
+from sim.protocol.acls import Acl
 from sim.protocol.messages.admin import QuotaAlteration
 from sim.scenario.behaviours.races import RACES
 from sim.scenario.canonical import faults as canonical_faults
 from sim.scenario.expect import lines as expectation_lines
+from sim.scenario.model.acls import acl_keys
 from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
@@ -32,7 +34,7 @@ from sim.scenario.text.plain import Plain
 
 T = TypeVar("T")
 
-_OPTIONAL: Final = ("processors", "connectors", "clusters", "mirrors", "quotas")
+_OPTIONAL: Final = ("processors", "connectors", "clusters", "mirrors", "quotas", "acls")
 """Keys that are written only with something below them."""
 
 _OF_OTHERS: Final = ("cluster", "topics", "producers", "consumers", "faults", "expect")
@@ -74,6 +76,8 @@ class Scenario:
     expect: tuple[Expectation, ...]
     behaviours: Mapping[str, str]
     quotas: tuple[QuotaAlteration, ...]
+    acls: tuple[Acl, ...] = ()
+    """ACLs from the start."""
     processors: tuple[ProcessorSpec, ...] = ()
     connectors: tuple[ConnectorSpec, ...] = ()
     clusters: tuple[OtherCluster, ...] = ()
@@ -159,6 +163,7 @@ def document(scenario: Scenario) -> dict[str, Plain]:
         "expect": cast("Plain", expectation_lines.plain(scenario.expect)),
         "behaviours": _behaviours(scenario),
         "quotas": [canonical_faults.quota_keys(quota) for quota in scenario.quotas],
+        "acls": [acl_keys([acl]) for acl in scenario.acls],
     }
     return {key: value for key, value in plain.items() if value or key not in _OPTIONAL}
 

@@ -55,6 +55,7 @@ class MetadataPublisher:
         """Applies changed metadata to transactions and replicas."""
         self._transactions.published(self._image)
         self._update_quotas()
+        self._server.update_acls(self._image.acls.values())
         self.replicas.deliver(applied)
 
     def _update_quotas(self) -> None:

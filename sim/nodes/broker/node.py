@@ -45,6 +45,7 @@ from sim.nodes.process.codec_costs import ProduceCosts
 from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
+from sim.nodes.process.request_guard import AppliedAcls, RequestGuard
 from sim.nodes.process.server import ServerNode, ServerSockets
 from sim.nodes.process.throttling import Throttling
 from sim.nodes.storage.log_dirs import Storage
@@ -108,6 +109,9 @@ class BrokerNode(ServerNode):
             self.codec_costs = ProduceCosts(self._record_rules)
         self._arrivals: list[tuple[TopicPartition, int]] = []
         """Completed moves between log directories, of all incarnations: replica, directory."""
+        self._applied_acls: AppliedAcls | None = None
+        if settings.authorizer is not None:
+            self._applied_acls = AppliedAcls(node_id, settings.authorizer, world.trace)
         self._coordinators: dict[str, CoordinatorStorage] = {}
         self.image = MetadataImage()
         self._known = self.image
@@ -208,6 +212,9 @@ class BrokerNode(ServerNode):
         if settings.client_quotas is not None:
             quotas = ClientQuotas(settings.client_quotas)
             self.throttling = Throttling(self.node_id, self.cpu, quotas, self.trace)
+        if settings.authorizer is not None and self._applied_acls is not None:
+            applied = self._applied_acls
+            self.guard = RequestGuard(self.node_id, settings.authorizer, applied, self.trace)
 
     def _make_replicas(self) -> Replicas:
         """The replica manager, and the parts that serve its logs."""
@@ -223,6 +230,7 @@ class BrokerNode(ServerNode):
                 watermarks,
                 futures,
                 quotas,
+                self.guard.api if self.guard is not None else None,
                 has_placement=settings.zookeeper is None,
             )
         else:

@@ -17,6 +17,7 @@ from sim.protocol.broker.replication.config import ReplicaManagerConfig
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.ports import ReplicaLog
 from sim.protocol.quotas.client import ClientQuotas
+from sim.protocol.authorization import ApiAuthorizer
 from sim.protocol.raft_groups.manager import RaftReplicaManager
 from sim.protocol.raft_groups.types import PersistedState, RaftConfig
 from sim.substrate.disk import Disk
@@ -29,6 +30,7 @@ def replica_manager_of(
     watermarks: dict[TopicPartition, Offset],
     futures: FutureStorage,
     quotas: ClientQuotas | None,
+    authorizer: ApiAuthorizer | None,
     *,
     has_placement: bool,
 ) -> ReplicaManager:
@@ -40,12 +42,20 @@ def replica_manager_of(
         watermarks: Checkpointed high watermarks.
         futures: The log directories, as replicas are moved between them.
         quotas: Of clients; ``None`` if the scenario has none.
+        authorizer: Rights of clients; ``None`` without one.
         has_placement: True if the controller knows log directories; not in ZooKeeper mode, where
             there is one.
     """
     placement = storage if has_placement else None
     return ReplicaManager(
-        storage.node, config, _open_log_of(storage), watermarks, placement, futures, quotas
+        storage.node,
+        config,
+        _open_log_of(storage),
+        watermarks,
+        placement,
+        futures,
+        quotas,
+        authorizer=authorizer,
     )
 
 

@@ -18,6 +18,7 @@ from sim.protocol.kraft.voter_set import DynamicMember
 from sim.protocol.quotas.client import ClientQuotaConfig
 from sim.protocol.quotas.connection import ConnectionQuotaConfig
 from sim.protocol.raft_groups.types import RaftConfig
+from sim.protocol.authorization import AuthorizerConfig
 from sim.protocol.zk_mode.broker_types import ZkBrokerConfig
 from sim.substrate.heap import HeapSpec
 from sim.units import MIB, NEVER, SECOND, Bytes, Micros
@@ -112,6 +113,8 @@ class BrokerSettings:
     """``None``: the scenario has no client quotas."""
     connections: ConnectionQuotaConfig | None = None
     """``None``: the scenario has no connection quotas."""
+    authorizer: AuthorizerConfig | None = None
+    """``None``: without ``authorizer.class.name``."""
     codecs: bool = False
     """True if batches may be compressed, by producers or for a topic: handlers pay for it then."""
     heap: HeapSpec | None = None

@@ -12,6 +12,8 @@ from sim.protocol.clients.admin.bootstrap import Admin, TopicsExist, TopicsReque
 from sim.protocol.clients.admin.client import AdminClient, OperationDone, OperationRequested
 from sim.protocol.clients.admin.group_tool import GroupCommand, GroupCommandGiven, GroupTool
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE
+from sim.protocol.acls import Acl
+from sim.protocol.messages.acls import CreateAclsRequest
 from sim.protocol.messages.admin import AlterClientQuotasRequest, QuotaAlteration
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.cluster import NewTopic
@@ -67,11 +69,14 @@ class AdminNode(Node):
         topics: tuple[NewTopic, ...],
         brokers: tuple[NodeId, ...] = (),
         quotas: tuple[QuotaAlteration, ...] = (),
+        acls: tuple[Acl, ...] = (),
     ) -> None:
         super().__init__("admin", host, world)
         # The scenario's own topics are made before anything limits how fast.
         self._late = tuple(q for q in quotas if any(k == MUTATION_RATE for k, _ in q.changes))
         self._quotas = tuple(quota for quota in quotas if quota not in self._late)
+        self._acls = acls
+        self._acls_set: Operation | None = None
         self._quotas_set: list[Operation] = []
         self.admin = Admin(controllers, topics)
         self._controllers = controllers
@@ -85,6 +90,14 @@ class AdminNode(Node):
         self.deliver(self.add_machine("admin", self.admin), TopicsRequested())
         self._client = self.add_machine("operations", AdminClient(self._controllers, self._brokers))
         self._set_quotas(self._quotas)
+        if self._acls:
+            self._acls_set = self.operate(CreateAclsRequest(self._acls))
+
+    @property
+    def acls_refused(self) -> str:
+        """Why the scenario's first ACLs are not there; "" if they are."""
+        made = self._acls_set
+        return "" if made is None or (made.accepted and not made.refused) else made.outcome
 
     @property
     def quotas_refused(self) -> str:

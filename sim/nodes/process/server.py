@@ -10,6 +10,7 @@ Source: ``kafka.network.SocketServer``, ``KafkaRequestHandlerPool``.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sim.ids import NodeId, Offset, TopicPartition
@@ -24,8 +25,10 @@ from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.process.dispatcher import TRY_AGAIN_US
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
+from sim.nodes.process.request_guard import RequestGuard
 from sim.nodes.process.throttling import Throttling
 from sim.protocol import effects as fx
+from sim.protocol.acls import Acl
 from sim.protocol.events import RequestReceived
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.data import FetchRequest, FetchResponse, ProduceRequest
@@ -63,6 +66,8 @@ class ServerNode(Node):
         """Codec costs of request handlers; ``None`` if no batch is ever compressed."""
         self.throttling: Throttling | None = None
         """Client quotas; ``None`` if the scenario has none."""
+        self.guard: RequestGuard | None = None
+        """Rights of clients; ``None`` without an authorizer."""
         self.acceptor: Acceptor | None = None
         """Connection quotas; ``None`` if the scenario has none."""
         self.listening = True
@@ -300,12 +305,34 @@ class ServerNode(Node):
         self._calls[self._tokens] = call
         if self.throttling is not None:
             self.throttling.begin(self._tokens, call)
-        self.deliver(port, RequestReceived(self._tokens, call.link.client.name, call.request))
+        if self.guard is None:
+            self.deliver(port, RequestReceived(self._tokens, call.link.client.name, call.request))
+        else:
+            self._decide_authorized(self.guard, port, call)
+
+    def _decide_authorized(self, guard: RequestGuard, port: Port, call: Call) -> None:
+        token = self._tokens
+        admitted = guard.admit(token, call)
+        if isinstance(admitted, fx.Reply):
+            self._reply(port, admitted)
+        else:
+            self.deliver(port, RequestReceived(token, call.link.client.name, admitted))
+        guard.note(self.kernel.time)
+
+    def update_acls(self, acls: Iterable[Acl]) -> None:
+        """Applies the ACLs of new metadata, if there is an authorizer."""
+        if self.guard is not None:
+            self.guard.update(acls, self._tokens, self.kernel.time)
+            self.guard.settle(self._calls, self._links, self.kernel.time)
 
     def _reply(self, port: Port, effect: fx.Reply) -> None:  # noqa: ARG002
         call = self._calls.pop(effect.token, None)
         if call is None:
             return
+        if self.guard is not None:
+            effect = self.guard.complete(effect)
+            if not self.guard.is_settled:
+                self.guard.settle(self._calls, self._links, self.kernel.time)
         throttling, throttle = self.throttling, None
         if throttling is not None:
             throttle = throttling.of(effect.token, call, effect.response, self.now())

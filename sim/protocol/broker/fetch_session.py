@@ -45,6 +45,7 @@ class FetchSession:
         "client",
         "clock",
         "deadline",
+        "denied",
         "epoch",
         "hot",
         "looked_free",
@@ -76,6 +77,8 @@ class FetchSession:
         self.max_bytes: Bytes = 0
         """Limit of its bytes of records."""
         self.request: FetchRequest | None = None
+        self.denied: dict[TopicPartition, None] = {}
+        """Partitions that its present fetch may not read."""
         self.looked_free: dict[TopicPartition, None] = {}
         """Partitions without an open transaction below the high watermark (KAFKA-9807)."""
 

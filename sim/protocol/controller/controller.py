@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, assert_never
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset
+from sim.protocol.controller.acls import create_acls, delete_acls
 from sim.protocol.controller.admin import (
     alter_configs,
     create_partitions,
@@ -55,6 +56,7 @@ from sim.protocol.kraft.types import (
     SnapshotLoaded,
     VotersProposed,
 )
+from sim.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest
 from sim.protocol.messages.admin import (
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
@@ -98,6 +100,8 @@ CONTROLLER_REQUESTS: Final[tuple[type[Request], ...]] = (
     CreatePartitionsRequest,
     IncrementalAlterConfigsRequest,
     AlterClientQuotasRequest,
+    CreateAclsRequest,
+    DeleteAclsRequest,
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
     DecommissionBrokerRequest,
@@ -326,6 +330,10 @@ class Controller:
                 return alter_configs(image, request)
             case AlterClientQuotasRequest():
                 return alter_client_quotas(image, request)
+            case CreateAclsRequest():
+                return create_acls(image, request)
+            case DeleteAclsRequest():
+                return delete_acls(image, request)
             case AlterPartitionReassignmentsRequest():
                 return alter_reassignments(image, request)
             case ElectLeadersRequest():

@@ -6,6 +6,7 @@ Source: ``ConfigurationControlManager.incrementalAlterConfigResource``,
 ``ClientQuotaControlManager.alterClientQuotas``, ``PartitionChangeBuilder.build``.
 """
 
+from sim.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest
 from sim.protocol.messages.admin import (
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
@@ -31,6 +32,10 @@ def is_no_op(image: MetadataImage, request: Request) -> bool:
                 for entry in request.entries
                 for key, value in entry.changes
             )
+        case CreateAclsRequest():
+            return all(acl in image.acls.values() for acl in request.acls)
+        case DeleteAclsRequest():
+            return all(acl not in image.acls.values() for acl in request.acls)
         case AlterPartitionReassignmentsRequest():
             found = [(image.partitions.get(name), replicas) for name, replicas in request.items]
             return all(

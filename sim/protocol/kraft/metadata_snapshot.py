@@ -17,6 +17,7 @@ from sim.protocol.metadata.records import (
     BROKER_RESOURCE,
     MEMBERSHIP,
     TOPIC_RESOURCE,
+    AccessControlEntryRecord,
     ClientQuotaRecord,
     ConfigRecord,
     FeatureLevelRecord,
@@ -111,6 +112,8 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     for entity, quotas in image.client_quotas.items():
         for key, value in quotas.items():
             yield ClientQuotaRecord(entity, key, value)
+    for entry_id, acl in image.acls.items():
+        yield AccessControlEntryRecord(entry_id, acl)
     if image.next_producer_id > 0:
         yield ProducerIdsRecord(_NOBODY, _NOBODY, image.next_producer_id)
 

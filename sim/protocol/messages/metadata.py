@@ -39,6 +39,8 @@ class MetadataResponse(Response):
     topics: Mapping[str, tuple[PartitionMetadata, ...]]
     controller: NodeId = NO_LEADER
     racks: Mapping[NodeId, str] = field(default_factory=dict)
+    unauthorized: tuple[str, ...] = ()
+    """Topics with TOPIC_AUTHORIZATION_FAILED: whether they exist is not said."""
 
     @property
     def size_bytes(self) -> Bytes:

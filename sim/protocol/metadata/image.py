@@ -14,6 +14,7 @@ from sim.protocol.metadata.records import (
     FENCE,
     MEMBERSHIP,
     TOPIC_RESOURCE,
+    AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ClientQuotaRecord,
@@ -24,10 +25,12 @@ from sim.protocol.metadata.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from sim.protocol.acls import Acl
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Entity of a quota: see :class:`~sim.protocol.metadata.records.ClientQuotaRecord`."""
@@ -91,6 +94,8 @@ class MetadataImage:
     memberships: dict[NodeId, str] = field(default_factory=dict)
     """Brokers that are joining, draining or removed, by the values of
     ``metadata_records.MEMBERSHIP``."""
+    acls: dict[str, Acl] = field(default_factory=dict)
+    """ACLs by their ids, oldest first."""
     changed: dict[TopicPartition, None] = field(default_factory=dict)
     """Partitions touched by partition records since the last :meth:`take_changed`, oldest first."""
     reconfigured: dict[str, None] = field(default_factory=dict)
@@ -138,6 +143,7 @@ class MetadataImage:
         self.features = fresh.features
         self.client_quotas = fresh.client_quotas
         self.memberships = fresh.memberships
+        self.acls = fresh.acls
 
     def take_changed(self) -> tuple[TopicPartition, ...]:
         """Partitions touched since the last call; a deleted one is not in ``partitions``."""
@@ -167,6 +173,7 @@ class MetadataImage:
             dict(self.cluster_configs),
             {entity: dict(quotas) for entity, quotas in self.client_quotas.items()},
             dict(self.memberships),
+            dict(self.acls),
         )
 
     def config_of(self, topic: str, name: str, default: str) -> str:
@@ -350,6 +357,16 @@ def _set_quota(image: MetadataImage, record: ClientQuotaRecord, _offset: Offset)
         del image.client_quotas[record.entity]
 
 
+def _add_acl(image: MetadataImage, record: AccessControlEntryRecord, _offset: Offset) -> None:
+    image.acls[record.entry_id] = record.acl
+
+
+def _remove_acl(
+    image: MetadataImage, record: RemoveAccessControlEntryRecord, _offset: Offset
+) -> None:
+    del image.acls[record.entry_id]
+
+
 def _give_producer_ids(image: MetadataImage, record: ProducerIdsRecord, _offset: Offset) -> None:
     image.next_producer_id = record.next_producer_id
 
@@ -373,6 +390,8 @@ _REPLAY: dict[type, Callable[..., None]] = {
     ClearElrRecord: _clear_eligible,
     ConfigRecord: _configure,
     ClientQuotaRecord: _set_quota,
+    AccessControlEntryRecord: _add_acl,
+    RemoveAccessControlEntryRecord: _remove_acl,
     ProducerIdsRecord: _give_producer_ids,
     FeatureLevelRecord: _finalize_feature,
 }

@@ -1,6 +1,6 @@
 """Records of the metadata log, as plain values; ``sim.records.metadata`` encodes them.
 
-Left out: ACLs, SCRAM credentials, delegation tokens and cordoned directories.
+Left out: SCRAM credentials, delegation tokens and cordoned directories.
 
 Source: ``metadata/src/main/resources/common/metadata`` (4.1).
 """
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from sim.ids import BrokerEpoch, LeaderEpoch, NodeId, ProducerId
+from sim.protocol.acls import Acl
 
 FENCE, UNFENCE = 1, -1
 """``BrokerRegistrationChangeRecord.fenced``: fence, unfence; 0 leaves it as it is."""
@@ -134,6 +135,21 @@ class ClientQuotaRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class AccessControlEntryRecord:
+    """A new ACL (KIP-801)."""
+
+    entry_id: str
+    acl: Acl
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveAccessControlEntryRecord:
+    """An ACL is deleted."""
+
+    entry_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerRegistrationChangeRecord:
     """A broker is fenced, unfenced, enters controlled shutdown, or has other directories online."""
 
@@ -233,6 +249,8 @@ MetadataRecord: TypeAlias = (
     | PartitionChangeRecord
     | ConfigRecord
     | ClientQuotaRecord
+    | AccessControlEntryRecord
+    | RemoveAccessControlEntryRecord
     | BrokerRegistrationChangeRecord
     | ProducerIdsRecord
     | FeatureLevelRecord

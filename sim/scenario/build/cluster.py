@@ -51,6 +51,7 @@ from sim.scenario.build import translate
 from sim.scenario.build import zookeeper as zookeeper_runs
 from sim.scenario.build.partitioners import partitioner_of
 from sim.scenario.build.surges import curve_of, surges_of
+from sim.scenario.model.acls import authorizer_config
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ServerSpec
 from sim.scenario.rules import membership, quotas, share_groups
@@ -253,6 +254,7 @@ class Builder:
             upkeep=translate.upkeep_settings(config, self.scenario.behaviours),
             client_quotas=self._quotas(),
             connections=quotas.connection_config(config, has_quotas=self._has_quotas()),
+            authorizer=authorizer_config(config, self.scenario.producers, self.scenario.consumers),
             codecs=self._compresses(),
             heap=translate.heap_spec(self.scenario.cluster.heap),
         )
@@ -300,7 +302,13 @@ class Builder:
         # In ZooKeeper mode any broker may be the controller.
         governing = self._voters or self.bootstrap
         admin = AdminNode(
-            host, self.cluster, governing, topics, self.bootstrap, self.scenario.quotas
+            host,
+            self.cluster,
+            governing,
+            topics,
+            self.bootstrap,
+            self.scenario.quotas,
+            self.scenario.acls,
         )
         self.cluster.add(admin)
         return admin

@@ -6,6 +6,7 @@ from typing import Any, Final
 from sim.faults.fault import Fault, Form
 from sim.ids import server_name
 from sim.protocol.messages.admin import QuotaAlteration
+from sim.scenario.model.acls import acl_keys
 from sim.scenario.model.quotas import DEFAULT_ENTITY
 from sim.scenario.text.instants import show_instant
 from sim.scenario.text.plain import Plain
@@ -37,6 +38,8 @@ def _what(fault: Fault) -> dict[str, Plain]:
         value = getattr(fault, name)
         if key.form == "quota":
             plain.update(quota_keys(value))
+        elif key.form == "acl":
+            plain.update(acl_keys(value))
         elif value is not None and value != ():
             plain[key.name] = _SHOWN.get(key.form, _as_it_is)(value)
     return plain

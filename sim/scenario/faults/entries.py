@@ -12,12 +12,14 @@ from sim.faults.operations import ConfigChange
 from sim.faults.target import Target
 from sim.ids import NodeId, TopicPartition
 from sim.protocol import messages
+from sim.protocol.acls import Acl
 from sim.protocol.messages.admin import QuotaAlteration
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.cluster import NewTopic
 from sim.protocol.zk_mode.znodes import CONTROL_REQUESTS
 from sim.scenario.faults import chance
 from sim.scenario.faults.targets import Targets
+from sim.scenario.model.acls import acls_of, check_has_authorizer
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.machines import LatencyModel
 from sim.scenario.rules import cross as cross_rules
@@ -60,7 +62,7 @@ def fault_of(index: int, model: schema.FaultModel, targets: Targets, cluster: Cl
     _check_alternatives(model)
     entry = _Entry(model, targets, cluster)
     for name, key in model.kind.keys().items():
-        value = model if key.form == "quota" else getattr(model, name)
+        value = model if key.form in ("quota", "acl") else getattr(model, name)
         if value is not None or key.form == "replica":
             resolve = _RESOLVERS.get(key.form)
             entry.values[name] = value if resolve is None else resolve(entry, key, value)
@@ -261,6 +263,11 @@ class _Entry:
         check_replication(self.cluster)
         return quota_of(model, self.targets.client_ids, self.targets.addresses)
 
+    def acl(self, _: Key, model: Any) -> tuple[Acl, ...]:  # noqa: ANN401 - entry and ACL
+        """The ACLs of an entry."""
+        check_has_authorizer(self.cluster)
+        return acls_of(model)
+
     def choices(self, key: Key, models: list[schema.FaultModel]) -> tuple[Fault, ...]:
         """Faults without times of their own."""
         recurs = getattr(self.model, "mtbf", None) is not None
@@ -293,6 +300,7 @@ _RESOLVERS: Final[dict[Form, Callable[[_Entry, Key, Any], object]]] = {
     "broker": _Entry.broker,
     "brokers": _Entry.brokers,
     "quota": _Entry.quota,
+    "acl": _Entry.acl,
     "faults": _Entry.choices,
 }
 """Of forms whose values are more than what is written."""

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainSerializer
 
+from sim.protocol.acls import ANONYMOUS
 from sim.scenario.model.types import (
     NOT_WRITTEN,
     ConfigSchema,
@@ -111,7 +112,7 @@ class TransactionModel(Strict, frozen=True):
 class ProducerModel(Strict, frozen=True):
     """Producers alike; the rate is each one's own."""
 
-    quiet: ClassVar[Fields] = ("producer_per", "key_hot_ppm")
+    quiet: ClassVar[Fields] = ("producer_per", "key_hot_ppm", "principal")
     behind: ClassVar[Pairs] = (("key_skew", "tombstone_ppm"),)
 
     name: str
@@ -157,6 +158,7 @@ class ProducerModel(Strict, frozen=True):
     start_us: Duration = Field(0, alias="start")
     stop_us: Duration | None = Field(None, alias="stop")
     rack: str | None = None
+    principal: str = Field(ANONYMOUS, description="whom a broker's authorizer takes it for")
     config: Annotated[GivenSettings, ConfigSchema("producer")] = Field(default_factory=dict)
 
     @property
@@ -199,7 +201,7 @@ class ProducerSpec(ProducerModel, frozen=True):
 class ConsumerModel(Strict, frozen=True):
     """Consumers alike: members of a group, or with ``group: none`` each reading everything."""
 
-    quiet: ClassVar[Fields] = ("commits",)
+    quiet: ClassVar[Fields] = ("commits", "principal")
     behind: ClassVar[Pairs] = (("group_type", "group"),)
 
     name: str | None = None
@@ -226,6 +228,7 @@ class ConsumerModel(Strict, frozen=True):
     stop_us: Duration | None = Field(None, alias="stop")
     """Instant of leaving; ``None``: stays to the end."""
     rack: str | None = None
+    principal: str = Field(ANONYMOUS, description="whom a broker's authorizer takes it for")
     config: Annotated[GivenSettings, ConfigSchema("consumer")] = Field(default_factory=dict)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from sim.ids import FIRST_CONTROLLER_ID, NodeId, server_name
+from sim.protocol.acls import ANONYMOUS
 from sim.scenario.behaviours.versions import DEFAULT, VERSIONS
 from sim.scenario.model.hardware import ComputerModel, HardwareModel
 from sim.scenario.model.machines import CpuModel, DiskModel, HeapModel, NetworkModel
@@ -62,7 +63,7 @@ class ZooKeeperModel(Strict, frozen=True):
 class ClusterModel(Strict, frozen=True):
     """Servers, and what lies between them."""
 
-    quiet: ClassVar[Fields] = ("quorum", "internal_replicas")
+    quiet: ClassVar[Fields] = ("quorum", "internal_replicas", "principal")
 
     kafka: Annotated[str, PlainValidator(_version), WithJsonSchema({"enum": list(VERSIONS)})] = (
         DEFAULT
@@ -106,6 +107,9 @@ class ClusterModel(Strict, frozen=True):
         default_factory=dict,
         alias="internal.replicas",
         description="brokers of each partition of an internal topic, the preferred leader first",
+    )
+    principal: str = Field(
+        ANONYMOUS, description="of the servers and of the administrator; one of super.users"
     )
     config: Annotated[GivenSettings, ConfigSchema("broker")] = Field(default_factory=dict)
     network: NetworkModel = Field(default_factory=NetworkModel.model_construct)

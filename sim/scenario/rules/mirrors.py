@@ -260,6 +260,7 @@ def _other(
         producers=other.producers,
         consumers=other.consumers,
         quotas=[],
+        acls=[],
         processors=[],
         connectors=[],
         clusters={},

@@ -229,6 +229,11 @@ class Work(Region):
                 f"the topics did not exist at {show_instant(0)}: {why or 'no answer'}; "
                 "look at cluster.config and the numbers of controllers and brokers"
             )
+        if self.admin.acls_refused:
+            raise SimulationError(
+                f"the ACLs were not there at {show_instant(0)}: {self.admin.acls_refused}; "
+                "look at acls, and at the number of controllers"
+            )
         if self.admin.quotas_refused:
             raise SimulationError(
                 f"the quotas were not set at {show_instant(0)}: {self.admin.quotas_refused}; "

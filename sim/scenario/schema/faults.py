@@ -11,6 +11,7 @@ from pydantic_core import CoreSchema
 
 from sim.faults.fault import Fault, Form, Key, Span
 from sim.faults.registry import KINDS
+from sim.scenario.model.acls import AclModel
 from sim.scenario.model.machines import LatencyModel
 from sim.scenario.model.quotas import QuotaModel
 from sim.scenario.model.types import Bandwidth, ConfigSchema, Duration, Strict, When, Words
@@ -64,6 +65,9 @@ class _Kinds:
         return handler.generate_schema(Annotated[known, Field(discriminator="do")])
 
 
+_MIXED: Final[dict[Form, type[Strict]]] = {"quota": QuotaModel, "acl": AclModel}
+"""Forms of which the entry has all keys beside its own."""
+
 _BASES: Final[dict[Span, type[FaultModel]]] = {
     "lasting": LastingModel,
     "instant": RecurringModel,
@@ -116,8 +120,8 @@ def _model(kind: type[Fault]) -> type[FaultModel]:
     made: dict[str, Any] = {"do": (Literal[kind.kind], ...)}
     bases: tuple[Any, ...] = (_BASES[kind.span],)
     for name, key in kind.keys().items():
-        if key.form == "quota":
-            bases = (*bases, QuotaModel)
+        if key.form in _MIXED:
+            bases = (*bases, _MIXED[key.form])
             continue
         known, default = _type(key), ... if defaults[name] is MISSING else defaults[name]
         if default in (None, ()):

@@ -10,6 +10,7 @@ from pydantic import Field, WithJsonSchema
 
 from sim.scenario.behaviours.registry import BEHAVIOURS
 from sim.scenario.expect.bounds import VOCABULARY
+from sim.scenario.model.acls import AclModel
 from sim.scenario.model.apps import ConnectorModel, MirrorModel, ProcessorModel
 from sim.scenario.model.clients import ConsumerModel, ProducerModel
 from sim.scenario.model.cluster import ClusterModel
@@ -76,6 +77,7 @@ class ScenarioModel(Strict, frozen=True):
     producers: list[ProducerModel] = Field(default_factory=list)
     consumers: list[ConsumerModel] = Field(default_factory=list)
     quotas: list[QuotaModel] = Field(default_factory=list)
+    acls: list[AclModel] = Field(default_factory=list)
     processors: list[ProcessorModel] = Field(default_factory=list)
     connectors: list[ConnectorModel] = Field(default_factory=list)
     clusters: dict[str, OtherClusterModel] = Field(default_factory=dict)

@@ -421,6 +421,13 @@ _COORDINATORS: Final[tuple[Overlay, ...]] = (
     ),
 )
 
+_AUTHORIZER: Final[tuple[Overlay | Setting, ...]] = (
+    *narrowed(NO_JAVA, "authorizer.class.name", choices=("", "StandardAuthorizer")),
+    # Kafka's authorizer reads them; no ConfigDef has them.
+    Setting("super.users", "string", ""),
+    Setting("allow.everyone.if.no.acl.found", "boolean", False),  # noqa: FBT003 - its default
+)
+
 _QUOTAS: Final[tuple[Overlay, ...]] = (
     *modelled(
         "leader.replication.throttled.rate",
@@ -460,6 +467,7 @@ BROKER_SETTINGS: Final[tuple[Overlay | Setting, ...]] = (
     *_KRAFT,
     *_COORDINATORS,
     *_QUOTAS,
+    *_AUTHORIZER,
     *RAFT_SETTINGS,
     *ZOOKEEPER_SETTINGS,
 )

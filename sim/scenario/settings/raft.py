@@ -63,6 +63,9 @@ OF_ISR: Final = (
     "replica.socket.timeout.ms",
     "num.replica.fetchers",
     "num.replica.alter.log.dirs.threads",
+    "authorizer.class.name",
+    "super.users",
+    "allow.everyone.if.no.acl.found",
 )
 
 BEHAVIOURS_OF_ISR: Final = (

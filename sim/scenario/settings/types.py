@@ -58,6 +58,7 @@ SHORT_NAMES: Final[Mapping[str, str]] = {
             "internals.DefaultPartitioner",
         )
     },
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer": "StandardAuthorizer",
 }
 """Class names of configurations, and what we call them."""
 

@@ -50,6 +50,9 @@ OF_KRAFT: Final = (
     "metadata.max.retention.ms",
     "unclean.leader.election.interval.ms",
     "num.replica.alter.log.dirs.threads",
+    "authorizer.class.name",
+    "super.users",
+    "allow.everyone.if.no.acl.found",
 )
 
 BEHAVIOURS_OF_KRAFT: Final = (

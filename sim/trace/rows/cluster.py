@@ -251,3 +251,86 @@ class Throttles:
 
 
 ThrottlesRow: TypeAlias = tuple[int, int, str, str, str, str, int]
+
+
+class Principals:
+    """Columns of ``principals``."""
+
+    T_US: Final = 0
+    BROKER: Final = 1
+    CLIENT: Final = 2
+    PRINCIPAL: Final = 3
+    HOST: Final = 4
+    PRODUCER_INDEX: Final = 5
+    PRIVILEGED: Final = 6
+    DEFAULT_ALLOW: Final = 7
+
+    @staticmethod
+    def row(
+        broker: int, *, client: str, principal: str, host: str, producer_index: int,
+        privileged: bool, default_allow: bool,
+    ) -> Emit:
+        """Make a row of ``principals``."""
+        return Emit("principals", (
+            broker, client, principal, host, producer_index, privileged, default_allow,
+        ))
+
+
+PrincipalsRow: TypeAlias = tuple[int, int, str, str, str, int, bool, bool]
+
+
+class AclChanges:
+    """Columns of ``acl_changes``."""
+
+    T_US: Final = 0
+    BROKER: Final = 1
+    CHANGE: Final = 2
+    VERSION: Final = 3
+    PRINCIPAL: Final = 4
+    HOST: Final = 5
+    OPERATION: Final = 6
+    PERMISSION: Final = 7
+    RESOURCE_TYPE: Final = 8
+    RESOURCE_NAME: Final = 9
+    PATTERN: Final = 10
+
+    @staticmethod
+    def row(
+        broker: int, *, change: str, version: int, principal: str, host: str, operation: str,
+        permission: str, resource_type: str, resource_name: str, pattern: str,
+    ) -> Emit:
+        """Make a row of ``acl_changes``."""
+        return Emit("acl_changes", (
+            broker, change, version, principal, host, operation, permission, resource_type,
+            resource_name, pattern,
+        ))
+
+
+AclChangesRow: TypeAlias = tuple[int, int, str, int, str, str, str, str, str, str, str]
+
+
+class Denials:
+    """Columns of ``denials``."""
+
+    T_US: Final = 0
+    BROKER: Final = 1
+    CLIENT: Final = 2
+    PRINCIPAL: Final = 3
+    REQUEST: Final = 4
+    OPERATION: Final = 5
+    RESOURCE_TYPE: Final = 6
+    RESOURCE_NAME: Final = 7
+    ERROR: Final = 8
+
+    @staticmethod
+    def row(
+        broker: int, *, client: str, principal: str, request: str, operation: str,
+        resource_type: str, resource_name: str, error: str,
+    ) -> Emit:
+        """Make a row of ``denials``."""
+        return Emit("denials", (
+            broker, client, principal, request, operation, resource_type, resource_name, error,
+        ))
+
+
+DenialsRow: TypeAlias = tuple[int, int, str, str, str, str, str, str, str]

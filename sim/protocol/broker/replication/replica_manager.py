@@ -89,6 +89,7 @@ from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from sim.protocol.ports import ReplicaLog
 from sim.protocol.preemption import Resumed, Threads
 from sim.protocol.quotas.client import ClientQuotas
+from sim.protocol.authorization import ApiAuthorizer
 from sim.units import Micros
 
 REPLICA_REQUESTS: Final[tuple[type[Request], ...]] = (
@@ -114,6 +115,7 @@ class ReplicaManager:
         placement: The log directories; ``None``: a single one.
         log_dirs: The same, to move replicas between them; ``None``: they stay where they are.
         client_quotas: Consumers' quotas; ``None``: none.
+        authorizer: Consumers' rights; ``None``: nobody is refused.
         hosted: Its partitions; ``None``: none yet.
     """
 
@@ -127,6 +129,7 @@ class ReplicaManager:
         log_dirs: LogDirs | None = None,
         client_quotas: ClientQuotas | None = None,
         hosted: HostedPartitions | None = None,
+        authorizer: ApiAuthorizer | None = None,
     ) -> None:
         self.config = config
         self.hosted = hosted = HostedPartitions(broker, config) if hosted is None else hosted
@@ -147,7 +150,7 @@ class ReplicaManager:
         self.produce = ProducePath(hosted, locks, watermarks, produces, fetches)
         followers = FollowerFetches(hosted, locks, log_starts, self.isr, watermarks)
         self.fetch = FetchPath(
-            hosted, locks, threads, fetches, followers, self.leader_quota, client_quotas
+            hosted, locks, threads, fetches, followers, self.leader_quota, client_quotas, authorizer
         )
         self.transactions = TransactionPath(hosted, self.produce, self.markers)
         at_once = config.unloads_at_once

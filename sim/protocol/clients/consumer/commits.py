@@ -40,6 +40,11 @@ Callback: TypeAlias = Callable[[Offsets, ErrorCode, Micros], None]
 """Callback of an application for an asynchronous commit."""
 
 
+_UNAUTHORIZED = frozenset(
+    {ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _AsyncCommit:
     """An asynchronous commit."""
@@ -75,6 +80,8 @@ class ConsumerCommits:
         self._finder = finder
         self._membership = membership
         self._name = name
+        self.refused = ErrorCode.NONE
+        """Error of the last ``commitSync`` that the client may not commit; NONE without one."""
         self._next_auto_at: Micros = NEVER
         self._sync: _SyncCommit | None = None
         self._unsent: list[_AsyncCommit] = []
@@ -165,6 +172,7 @@ class ConsumerCommits:
 
     def commit_and_wait(self, done: Done, timeout_us: Micros, now: Micros) -> None:
         """Commits the returned records, with retries of retriable errors until the timeout."""
+        self.refused = ErrorCode.NONE
         self._sync = _SyncCommit(done, now + timeout_us)
         self._send_sync(now)
 
@@ -192,6 +200,7 @@ class ConsumerCommits:
         if error.retriable or self._membership.retries_commit(error):
             self._retry_sync(sync, now)
         else:
+            self.refused = error if error in _UNAUTHORIZED else ErrorCode.NONE
             self._finish(now)
 
     def _retry_sync(self, sync: _SyncCommit, now: Micros) -> None:

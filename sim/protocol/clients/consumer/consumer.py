@@ -133,6 +133,8 @@ class Consumer(PollLoop):
 
     def _poll_again(self, _now: Micros) -> None:
         self._polling = True
+        if self._commits.refused is not ErrorCode.NONE:
+            self._link.fail(self._commits.refused)  # commitSync raises it
 
     def _is_polling(self) -> bool:
         return self._polling

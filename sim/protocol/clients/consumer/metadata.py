@@ -138,6 +138,9 @@ class ConsumerMetadata:
             self._brokers = response.brokers
         before = dict(self._leaders)
         incomplete = self._take(response)
+        if response.unauthorized:
+            # Source: ``Metadata.maybeThrowAnyException``, at the next poll.
+            self._link.fail(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if before == self._leaders:
             self._note_fruitless(now)
         else:

@@ -73,6 +73,8 @@ class Accumulator:
         """Records given up, for the producer to report and clear."""
         self.offset_us: Micros = 0
         """Difference of the host's clock from the scenario's."""
+        self.is_denied = False
+        """True if the metadata are refused: each ``send()`` waits for the next response."""
         self._floor: Micros = LONG_AGO
         self._blocked_since: Micros | None = None
 
@@ -86,7 +88,7 @@ class Accumulator:
     @property
     def exhausted(self) -> bool:
         """True if the application waits for memory: then every batch is sendable."""
-        return self._blocked_since is not None and bool(self.queues)
+        return self._blocked_since is not None and bool(self.queues) and not self.is_denied
 
     @property
     def is_spent(self) -> bool:
@@ -123,6 +125,18 @@ class Accumulator:
                 queue.batches[-1].seal()
         self._feed.set_clock_offset(offset_us)
 
+    def deny(self, limit: Micros) -> None:
+        """The metadata are refused: the send that waits for them fails, the next one waits again.
+
+        Source: ``KafkaProducer.waitOnMetadata``, ``Metadata.maybeThrowExceptionForTopic``.
+        """
+        self.is_denied = True
+        if self._blocked_since is None:
+            return
+        self._refuse(limit, "TOPIC_AUTHORIZATION_FAILED", self._feed.take_first())
+        self._set_floor(limit)
+        self._blocked_since = None
+
     def recompute_ends(self) -> None:
         """The estimator has changed: precomputed ends of batches are recomputed."""
         for lane in self._feed.lanes:
@@ -138,7 +152,7 @@ class Accumulator:
         while True:
             if self._blocked_since is not None and not self._unblock(limit):
                 return
-            if not self.queues:
+            if not self.queues or self.is_denied:
                 self._block_if_waiting(limit)
             elif self._values.upper_bound > self._record_limit:
                 # RecordTooLargeException, at the instant of each send.
@@ -173,7 +187,7 @@ class Accumulator:
         since = self._blocked_since
         if since is not None:
             return since + self._config.max_block_us
-        if not self._feed.lanes:
+        if not self._feed.lanes or self.is_denied:
             return max(self._feed.first_instant(), self._floor)
         if self._keyed:
             return self._next_keyed(is_sendable)
@@ -203,12 +217,15 @@ class Accumulator:
         assert since is not None
         deadline = since + self._config.max_block_us
         if limit < deadline:
-            if not self.queues or self._lacks_memory(self._feed.first_lane()[1]):
+            if not self.queues or self.is_denied:
+                return False
+            if self._lacks_memory(self._feed.first_lane()[1]):
                 return False
             self._set_floor(limit)
             self._blocked_since = None
             return True
-        error = "BUFFER_EXHAUSTED" if self.queues else "REQUEST_TIMED_OUT"
+        has_metadata = self.queues and not self.is_denied
+        error = "BUFFER_EXHAUSTED" if has_metadata else "REQUEST_TIMED_OUT"
         self._refuse(deadline, error, self._feed.take_first())
         self._set_floor(deadline)
         self._blocked_since = None

@@ -49,6 +49,8 @@ class ProducerMetadata:
         """Servers for requests; those of ``bootstrap.servers`` until the first response."""
         self.in_progress = False
         """True if a request is in flight."""
+        self.is_denied = False
+        """True if the last response was TOPIC_AUTHORIZATION_FAILED."""
         self._bootstrap = bootstrap
         self._max_age_us = config.metadata_max_age_us
         self._tracks_epochs = config.tracks_epochs
@@ -102,9 +104,10 @@ class ProducerMetadata:
         self._failures = 0
         if response.brokers:
             self.brokers = response.brokers
-        changed = False
+        self.is_denied = self.topic in response.unauthorized
+        changed = self.is_denied and self._forget_leaders()
         partitions = response.topics.get(self.topic, ())
-        if not partitions:
+        if not partitions and not self.is_denied:
             self._requested = True
         more = len(partitions) - len(self.leaders)
         if more > 0:  # all of them at first; a topic can only grow
@@ -120,6 +123,13 @@ class ProducerMetadata:
         self._last_success = now
         self._not_before = now + self._backoff.draw(max(0, self._unchanged - 1))
         return changed
+
+    def _forget_leaders(self) -> bool:
+        """The topic is not in the metadata any more; true if a leader was known."""
+        known = self.led()
+        for partition in known:
+            self.leaders[partition] = NO_LEADER
+        return bool(known)
 
     def on_hint(self, partition: int, leader: NodeId, epoch: LeaderEpoch) -> bool:
         """Applies a broker's leader hint (KIP-951); true if it is new."""

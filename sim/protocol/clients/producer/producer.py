@@ -138,6 +138,8 @@ class Producer:
             self._outcomes.expire(self._network.open.values(), now)
         if accumulator.blocked:
             accumulator.absorb(limit)
+        if accumulator.is_denied and accumulator.blocked:
+            self.metadata.request()
         while self._take_turn():
             pass
         if accumulator.refused:
@@ -209,6 +211,10 @@ class Producer:
             assert isinstance(response, MetadataResponse)
             if self.metadata.on_response(response, self._now):
                 self._learn_leaders()
+            if self.metadata.is_denied:
+                self.accumulator.deny(self._now - self.accumulator.offset_us)
+            else:
+                self.accumulator.is_denied = False
         elif request.kind == "identify":
             assert isinstance(response, InitProducerIdResponse)
             self._on_identity(response)
@@ -263,6 +269,9 @@ class Producer:
             self.sequences.identify(response.producer_id, response.producer_epoch)
         else:
             self._identity_at = self._now + self._config.retry_backoff_us
+            if response.error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                # Source: ``Sender.shouldHandleAuthorizationError``.
+                self._outcomes.give_up_all((), response.error.name)
 
     def _learn_leaders(self) -> None:
         metadata = self.metadata

@@ -5,7 +5,7 @@ one of highest priority; a retried one waits ``retry.backoff.ms`` when its turn 
 ``transaction.version`` 2 a transaction begins with its first batch and each has an epoch of its own
 (KIP-890); with version 0 every partition is added at the coordinator before its first batch.
 
-Left out: two-phase commit (KIP-939), authorisation, a change of version while the client runs.
+Left out: two-phase commit (KIP-939), a change of version while the client runs.
 
 Source: ``clients/producer/internals/TransactionManager.java`` (4.1); KIP-98, KIP-360, KIP-447,
 KIP-890.
@@ -52,10 +52,24 @@ _FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED
 _MEMBER_LOST = frozenset(
     {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID}
 )
-_FATAL_TO_BATCHES = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_ID_MAPPING})
-
-
-_ALWAYS_FATAL = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_ID_MAPPING})
+_UNAUTHORIZED = frozenset(
+    {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+)
+_FATAL_TO_BATCHES = _UNAUTHORIZED | {
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+}
+_ALWAYS_FATAL = _UNAUTHORIZED | {
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+}
+_ABORTABLE = frozenset(
+    {
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    }
+)
 
 
 class TransactionManager:
@@ -364,7 +378,7 @@ class TransactionManager:
             self._again(queued)
         elif error in _FENCED:
             self._fatal(ErrorCode.PRODUCER_FENCED)
-        elif error in (ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.UNKNOWN_PRODUCER_ID):
+        elif error in _ABORTABLE:
             if self._version < 2 and error is ErrorCode.UNKNOWN_PRODUCER_ID:
                 self._bump_required = True
             self._abortable(error)

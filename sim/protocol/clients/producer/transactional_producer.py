@@ -37,6 +37,12 @@ TRANSACTION_ABORTED = "TRANSACTION_ABORTED"
 
 _REQUEST = "transaction"
 
+_REFUSALS = {
+    error.name: error
+    for error in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+}
+"""Reasons of ``send()``; it has timed out for any other."""
+
 
 class TransactionalProducer(Producer):
     """The machine of one transactional producer of one topic.
@@ -175,8 +181,7 @@ class TransactionalProducer(Producer):
         """Adds new partitions at the manager, or reports refused sends."""
         manager, gate = self._manager, self._gate
         if gate.refused:
-            too_large = gate.refused[0].error == ErrorCode.MESSAGE_TOO_LARGE.name
-            manager.fail(ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.REQUEST_TIMED_OUT)
+            manager.fail(_REFUSALS.get(gate.refused[0].error, ErrorCode.REQUEST_TIMED_OUT))
             return
         for partition, _, _ in partitions_between(gate.starts, gate.next_record_numbers):
             if not manager.has_partition(partition):

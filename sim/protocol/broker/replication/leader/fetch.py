@@ -33,6 +33,7 @@ from sim.protocol.messages.data import AbortedTransaction, FetchRequest, FetchRe
 from sim.protocol.ports import Batch
 from sim.protocol.preemption import Threads
 from sim.protocol.quotas.client import ClientQuotas
+from sim.protocol.authorization import ApiAuthorizer
 from sim.units import Bytes, Micros
 
 
@@ -47,6 +48,7 @@ class FetchPath:
         followers: Leaders' state of their followers.
         quota: The throttle of leaders; ``None`` without a rate.
         clients: Consumers' quotas; ``None``: none.
+        authorizer: Consumers' rights; ``None``: nobody is refused.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class FetchPath:
         followers: FollowerFetches,
         quota: LeaderQuota | None,
         clients: ClientQuotas | None,
+        authorizer: ApiAuthorizer | None = None,
     ) -> None:
         self._hosted = hosted
         self._locks = locks
@@ -66,6 +69,7 @@ class FetchPath:
         self._followers = followers
         self._quota = quota
         self._clients = clients
+        self._authorizer = authorizer
         self._selects = hosted.config.rack_aware_reads
         self._looks_once = hosted.config.reads_bound_once
         self._now: Micros = 0
@@ -87,6 +91,8 @@ class FetchPath:
             # More than a quota allows in one burst would be throttled whatever was read before.
             session.max_bytes = min(session.max_bytes, self._clients.fetch_bytes_max(client))
             session.min_bytes = min(session.min_bytes, session.max_bytes)
+        if self._authorizer is not None and request.replica_id < 0:
+            self._authorize(self._authorizer, session)
         held = deque[tuple[Replica, bool]]()
         if request.replica_id >= 0:
             self._followers.update(session, request, held, now, out)
@@ -102,6 +108,20 @@ class FetchPath:
                 )
                 return
         self._read_or_park(session, request, now, out)
+
+    def _authorize(self, authorizer: ApiAuthorizer, session: FetchSession) -> None:
+        """Notes which partitions of the session this fetch may not read.
+
+        Source: ``KafkaApis.handleFetchRequest``: every fetch is checked, when it arrives.
+        """
+        client = session.client
+        topics = {partition.topic: False for partition in session.partitions}
+        for topic in topics:
+            topics[topic] = authorizer.may_read(client, topic)
+        denied = [partition for partition in session.partitions if not topics[partition.topic]]
+        session.hot.update(dict.fromkeys(denied))
+        session.hot.update(session.denied)
+        session.denied = dict.fromkeys(denied)
 
     def _wait_for_locks(
         self,
@@ -221,6 +241,8 @@ class FetchPath:
         hosted = self._hosted
         requested = known.requested
         partition = requested.partition
+        if partition in session.denied:
+            return FetchResult(partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED), False
         replica = hosted.led(partition)
         if isinstance(replica, ErrorCode):
             if session.replica_id < 0:

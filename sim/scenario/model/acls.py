@@ -1,0 +1,280 @@
+"""Principals and ACLs of a scenario: the keys of ``kafka-acls``, and what they must be.
+
+Source: ``AclCommand``, ``AclEntry.supportedOperations``; KIP-11, KIP-290, KIP-801.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import Field
+
+from sim.protocol.acls import ALL, ANONYMOUS, ANY, CLUSTER, Acl
+from sim.protocol.authorization import AuthorizerConfig, ClientIdentity
+from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
+from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.types import Fields, Strict, Words
+from sim.scenario.settings.resolved import Config
+from sim.scenario.text.plain import Plain
+from sim.scenario.text.problems import Problem, nearest, one_of
+
+AUTHORIZER: Final = "authorizer.class.name"
+
+SETTINGS: Final = (AUTHORIZER, "super.users", "allow.everyone.if.no.acl.found")
+"""A broker's settings of authorisation."""
+
+_FIRST_VERSION: Final = (3, 2)
+"""The first with ``StandardAuthorizer`` (KIP-801)."""
+
+_OPERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "topic": (
+        *("Read", "Write", "Create", "Describe", "Delete", "Alter"),
+        *("DescribeConfigs", "AlterConfigs"),
+    ),
+    "group": ("Read", "Describe", "Delete", "DescribeConfigs", "AlterConfigs"),
+    "cluster": (
+        *("Create", "ClusterAction", "DescribeConfigs", "AlterConfigs", "IdempotentWrite"),
+        *("Alter", "Describe"),
+    ),
+    "transactional-id": ("Describe", "Write"),
+    "delegation-token": ("Describe",),
+}
+"""Operations on each type of resource, besides All."""
+
+_PRINCIPAL: Final = re.compile(r"User:.+")
+
+
+class AclModel(Strict, frozen=True):
+    """Who may, or may not, do what to which resource."""
+
+    quiet: ClassVar[Fields] = ("pattern", "permission", "host")
+
+    principal: str = Field(description="User:NAME, or User:* for everybody")
+    operation: Words = Field(description="as kafka-acls writes it: Read, Write, Describe, All, …")
+    topic: str | None = Field(None, description="by its name or prefix; * for every one")
+    group: str | None = Field(None, description="likewise")
+    transactional_id: str | None = Field(None, alias="transactional.id", description="likewise")
+    delegation_token: str | None = Field(None, alias="delegation.token", description="likewise")
+    on_cluster: Literal[True] | None = Field(None, alias="on.cluster")
+    pattern: Literal["literal", "prefixed"] = "literal"
+    permission: Literal["allow", "deny"] = "allow"
+    host: Annotated[str, Field(min_length=1)] = Field(
+        ANY, description="a client's host, which has its name; * for every one"
+    )
+
+    @property
+    def resources(self) -> dict[str, str]:
+        """The resources that are named, by type."""
+        named = {
+            "topic": self.topic,
+            "group": self.group,
+            "transactional-id": self.transactional_id,
+            "delegation-token": self.delegation_token,
+            "cluster": CLUSTER if self.on_cluster else None,
+        }
+        return {kind: name for kind, name in named.items() if name is not None}
+
+
+_KEYS: Final = {
+    "topic": "topic",
+    "group": "group",
+    "transactional-id": "transactional.id",
+    "delegation-token": "delegation.token",
+    "cluster": "on.cluster",
+}
+
+
+def acls_of(model: AclModel) -> tuple[Acl, ...]:
+    """The ACLs of an entry, one for each operation.
+
+    Raises:
+        Problem: If it is not about one resource, or names what Kafka does not know there.
+    """
+    resources = model.resources
+    if len(resources) != 1:
+        found = " beside ".join(_KEYS[kind] for kind in resources) or "an ACL without a resource"
+        raise Problem((), found, f"one of {one_of(_KEYS.values())}")
+    ((kind, name),) = resources.items()
+    if not name:
+        raise Problem((_KEYS[kind],), "an empty name", "a name, or * for every one")
+    if kind == "cluster" and model.pattern != "literal":
+        raise Problem(("pattern",), f"{model.pattern} with on.cluster", "literal")
+    check_principal("principal", model.principal)
+    for operation in model.operation:
+        known = (ALL, *_OPERATIONS[kind])
+        if operation not in known:
+            found = f"no operation {operation!r} on a {kind}"
+            raise Problem(("operation",), found, one_of(known), nearest(operation, known))
+    return tuple(
+        Acl(kind, name, model.pattern, model.principal, model.host, each, model.permission)
+        for each in dict.fromkeys(model.operation)
+    )
+
+
+def check_principal(key: str, principal: str) -> None:
+    """Check the form of a principal.
+
+    Raises:
+        Problem: With the key as its path.
+    """
+    if _PRINCIPAL.fullmatch(principal) is None:
+        raise Problem((key,), repr(principal), "User:NAME, as in User:shop")
+
+
+def first_acls(models: Sequence[AclModel], cluster: ClusterSpec) -> tuple[Acl, ...]:
+    """The ACLs from the start of a run.
+
+    Raises:
+        Problem: As :func:`acls_of`; for one that is there twice; without an authorizer.
+    """
+    found: dict[Acl, None] = {}
+    for index, model in enumerate(models):
+        try:
+            check_has_authorizer(cluster)
+            for acl in acls_of(model):
+                if acl in found:
+                    raise Problem((), f"{acl} twice", "each ACL once")
+                found[acl] = None
+        except Problem as problem:
+            raise problem.below(index) from None
+    return tuple(found)
+
+
+def has_authorizer(config: Config) -> bool:
+    """True if the brokers have an authorizer."""
+    return config.text(AUTHORIZER) != ""
+
+
+def check_has_authorizer(cluster: ClusterSpec) -> None:
+    """Check that the brokers look at ACLs.
+
+    Raises:
+        Problem: If they have no authorizer; Kafka answers SECURITY_DISABLED then.
+    """
+    if not has_authorizer(cluster.config):
+        raise Problem(
+            (), f"an ACL without {AUTHORIZER}", f"{AUTHORIZER}: StandardAuthorizer",
+            f"add {AUTHORIZER} to cluster.config",
+        )  # fmt: skip
+
+
+def check_cluster(cluster: ClusterSpec) -> None:
+    """Check the servers' principal and version beside their authorizer.
+
+    Servers register with each other before any ACL is known, so that only super users can.
+
+    Raises:
+        Problem: With a path below ``cluster``.
+    """
+    check_principal("principal", cluster.principal)
+    config = cluster.config
+    if not has_authorizer(config):
+        for name in SETTINGS[1:]:
+            if config[name]:
+                raise Problem(("config", name), f"{name} without {AUTHORIZER}", f"add {AUTHORIZER}")
+        if cluster.principal != ANONYMOUS:
+            raise Problem(("principal",), f"a principal without {AUTHORIZER}", "leave it out")
+        return
+    if tuple(int(part) for part in cluster.kafka.split(".")[:2]) < _FIRST_VERSION:
+        raise Problem(
+            ("config", AUTHORIZER),
+            f"StandardAuthorizer in Kafka {cluster.kafka}",
+            "cluster.kafka 3.2 or newer (KIP-801)",
+        )
+    for user in super_users(config):
+        check_principal("config", user)
+    if cluster.principal not in super_users(config):
+        raise Problem(
+            ("config", "super.users"),
+            f"the servers' own {cluster.principal} is not in it: they could not register",
+            f"{cluster.principal}, beside others",
+            "add it, or give the servers another one by cluster.principal",
+        )
+
+
+def check_clients(
+    cluster: ClusterSpec, loads: Iterable[tuple[str, int, ProducerSpec | ConsumerSpec]]
+) -> None:
+    """Check the principals of producers and consumers.
+
+    Args:
+        cluster: The brokers.
+        loads: Each with the key of its list, and its place there.
+
+    Raises:
+        Problem: With a path from the top of the file.
+    """
+    for key, index, load in loads:
+        try:
+            check_principal("principal", load.principal)
+            if load.principal != ANONYMOUS and not has_authorizer(cluster.config):
+                raise Problem(("principal",), f"a principal without {AUTHORIZER}", "leave it out")
+            if isinstance(load, ConsumerSpec) and load.is_share and has_authorizer(cluster.config):
+                raise Problem(
+                    ("group.type",), f"share with {AUTHORIZER}, which is not simulated",
+                    "a consumer group", f"leave out the one or {AUTHORIZER}",
+                )  # fmt: skip
+        except Problem as problem:
+            raise problem.below(key, index) from None
+
+
+def check_alone(config: Config, others: Mapping[str, object]) -> None:
+    """Check that nothing is beside an authorizer whose rights are not simulated.
+
+    Args:
+        config: The brokers' settings.
+        others: Parts of the scenario, by their keys.
+
+    Raises:
+        Problem: With a path from the top of the file.
+    """
+    if not has_authorizer(config):
+        return
+    for key, part in others.items():
+        if part:
+            raise Problem(
+                (key,), f"{key} with {AUTHORIZER}, which are not simulated together",
+                "producers and consumers", f"leave out {key} or {AUTHORIZER}",
+            )  # fmt: skip
+
+
+def super_users(config: Config) -> tuple[str, ...]:
+    """``super.users``, in their order."""
+    return tuple(filter(None, (each.strip() for each in config.text("super.users").split(";"))))
+
+
+def authorizer_config(
+    config: Config, producers: Iterable[ProducerSpec], consumers: Iterable[ConsumerSpec]
+) -> AuthorizerConfig | None:
+    """A broker's authorizer; ``None`` without one."""
+    if not has_authorizer(config):
+        return None
+    clients: dict[str, ClientIdentity] = {}
+    writers = [(each, name) for each in producers for name in each.client_names]
+    for index, (producer, name) in enumerate(writers):
+        clients[name] = ClientIdentity(producer.principal, name, index)
+    for consumer in consumers:
+        for name in consumer.client_names:
+            clients[name] = ClientIdentity(consumer.principal, name)
+    return AuthorizerConfig(
+        clients,
+        super_users(config),
+        allows_by_default=config.flag("allow.everyone.if.no.acl.found"),
+    )
+
+
+def acl_keys(acls: Sequence[Acl]) -> dict[str, Plain]:
+    """ACLs that differ in their operations alone, as a scenario gives them."""
+    acl = acls[0]
+    plain: dict[str, Plain] = {"principal": acl.principal}
+    plain["operation"] = [each.operation for each in acls]
+    is_cluster = acl.resource_type == "cluster"
+    plain[_KEYS[acl.resource_type]] = True if is_cluster else acl.resource_name
+    for key, value, default in (
+        ("pattern", acl.pattern, "literal"),
+        ("permission", acl.permission, "allow"),
+        ("host", acl.host, ANY),
+    ):
+        if value != default:
+            plain[key] = value
+    return plain
