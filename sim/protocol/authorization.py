@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
+from sim.protocol.acls import CLUSTER, Authorizer
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.consumer_group import (
     ConsumerGroupHeartbeatRequest,
@@ -64,7 +65,6 @@ from sim.protocol.messages.transaction import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from sim.protocol.acls import CLUSTER, Authorizer
 
 _TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _GROUP = ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -176,9 +176,7 @@ class _Caller:
     def has(self, operation: str, resource_type: str, name: str) -> bool:
         """True if it has the right; else notes the denial."""
         identity, authorizer = self.identity, self.owner.authorizer
-        if authorizer.allows(
-            identity.principal, identity.host, operation, resource_type, name
-        ):
+        if authorizer.allows(identity.principal, identity.host, operation, resource_type, name):
             return True
         self.note(operation, resource_type, name)
         return False
@@ -316,7 +314,7 @@ def _consumer_heartbeat(caller: _Caller, request: Request) -> Ruling | None:
     assert isinstance(request, ConsumerGroupHeartbeatRequest)
     if not caller.has("Read", "group", request.group):
         return Ruling(response=ConsumerGroupHeartbeatResponse(_GROUP))
-    if all([caller.on_topic("Describe", topic) for topic in request.topics or ()]):
+    if all(caller.on_topic("Describe", topic) for topic in request.topics or ()):
         return None
     return Ruling(response=ConsumerGroupHeartbeatResponse(_TOPIC))
 
@@ -351,10 +349,8 @@ def _offset_fetch(caller: _Caller, request: Request) -> Ruling | None:
     return Ruling(response=OffsetFetchResponse(_TOPIC))
 
 
-def _all_topics(
-    caller: _Caller, operation: str, partitions: tuple[TopicPartition, ...]
-) -> bool:
-    return all([caller.on_topic(operation, partition.topic) for partition in partitions])
+def _all_topics(caller: _Caller, operation: str, partitions: tuple[TopicPartition, ...]) -> bool:
+    return all(caller.on_topic(operation, partition.topic) for partition in partitions)
 
 
 # -- producer ids and transactions ----------------------------------------------------------------

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, cast
 
 from sim.ids import NodeId, server_name
+from sim.protocol.acls import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCE_TYPES, Acl
 from sim.protocol.controller.types import METADATA_VERSION
 from sim.protocol.metadata import records as mr
-from sim.protocol.acls import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCE_TYPES, Acl
 from sim.wire.fields import Value
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
 from sim.wire.schemas import control_key, decode, decode_control, encode

@@ -152,6 +152,8 @@ def _check_rights(
     )
     beside = ("quotas", "processors", "connectors", "mirrors", "clusters")
     acls.check_alone(cluster.config, {key: getattr(model, key) for key in beside})
+    altered = any(fault.kind.has_key("quota") for fault in model.faults)
+    acls.check_alone(cluster.config, {"faults": altered})
 
 
 def _check_groups(

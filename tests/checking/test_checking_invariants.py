@@ -18,7 +18,7 @@ from sim.errors import InvariantBroken, SimulationError
 from sim.trace.schema import TABLES
 from sim.trace.writer import Trace
 from tests.checking import planted_members, planted_shares  # noqa: F401 - they add their cases
-from tests.checking.planted_rows import CASES, transactional_life
+from tests.checking.planted_rows import CASES, guarded, transactional_life
 from tools.trace_rows import class_name
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +38,7 @@ def ordinary(facts):
     facts.assign("c-0", 1, "orders-0")
     facts.assign("c-1", 1, "orders-1")
     facts.group(1)
+    guarded(facts, ("User:shop", "Write", "orders"), ("User:billing", "Read", "orders"))
     for n in range(4):
         facts.replicate(10)
         facts.watermark(10 * n + 10)

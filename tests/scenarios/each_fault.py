@@ -89,4 +89,4 @@ IDLE = {
     "remove-controller": {"target": "controller-1"},
     "add-broker": {"target": "broker-4"},
 }
-"""A line of each kind that can do nothing; but for decommission, which is of another cluster."""
+"""A line of each kind that can do nothing; but for those that are of another cluster."""

@@ -14,6 +14,7 @@ from sim.checking.invariants.compaction import COMPACTION_INVARIANTS
 from sim.checking.invariants.control import CONTROL_INVARIANTS
 from sim.checking.invariants.logs import LOG_INVARIANTS
 from sim.checking.invariants.members import MEMBER_INVARIANTS
+from sim.checking.invariants.rights import RIGHTS_INVARIANTS
 from sim.checking.invariants.sequences import SEQUENCE_INVARIANTS
 from sim.checking.invariants.shares import SHARE_INVARIANTS
 from sim.checking.invariants.starts import START_INVARIANTS
@@ -34,6 +35,7 @@ INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     *MEMBER_INVARIANTS,
     *TRANSACTION_INVARIANTS,
     *SHARE_INVARIANTS,
+    *RIGHTS_INVARIANTS,
 )
 """Every invariant, in the order in which they are reported."""
 

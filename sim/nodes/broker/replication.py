@@ -12,12 +12,12 @@ from sim.nodes.broker.raft_group_records import GroupRecords, read_persisted, wr
 from sim.nodes.process.dispatcher import TRY_AGAIN, TRY_AGAIN_US, Dispatcher, Performer
 from sim.nodes.process.port import Port
 from sim.nodes.storage.log_dirs import Storage
+from sim.protocol.authorization import ApiAuthorizer
 from sim.protocol.broker.raft_storage import FlushRaftLog, PersistRaftVotes, RaftFlushed
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.ports import ReplicaLog
 from sim.protocol.quotas.client import ClientQuotas
-from sim.protocol.authorization import ApiAuthorizer
 from sim.protocol.raft_groups.manager import RaftReplicaManager
 from sim.protocol.raft_groups.types import PersistedState, RaftConfig
 from sim.substrate.disk import Disk

@@ -7,6 +7,7 @@ from typing import Final
 from sim.ids import NodeId
 from sim.nodes.storage.log_settings import ProducerUpkeep
 from sim.nodes.storage.metadata_log import MetadataLogConfig
+from sim.protocol.authorization import AuthorizerConfig
 from sim.protocol.broker.lifecycle import LifecycleConfig
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
 from sim.protocol.broker.share.config import ShareConfig
@@ -18,7 +19,6 @@ from sim.protocol.kraft.voter_set import DynamicMember
 from sim.protocol.quotas.client import ClientQuotaConfig
 from sim.protocol.quotas.connection import ConnectionQuotaConfig
 from sim.protocol.raft_groups.types import RaftConfig
-from sim.protocol.authorization import AuthorizerConfig
 from sim.protocol.zk_mode.broker_types import ZkBrokerConfig
 from sim.substrate.heap import HeapSpec
 from sim.units import MIB, NEVER, SECOND, Bytes, Micros

@@ -8,11 +8,11 @@ from sim.ids import NO_LEADER, NodeId, server_name
 from sim.nodes.process.base import Node
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
+from sim.protocol.acls import Acl
 from sim.protocol.clients.admin.bootstrap import Admin, TopicsExist, TopicsRequested
 from sim.protocol.clients.admin.client import AdminClient, OperationDone, OperationRequested
 from sim.protocol.clients.admin.group_tool import GroupCommand, GroupCommandGiven, GroupTool
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE
-from sim.protocol.acls import Acl
 from sim.protocol.messages.acls import CreateAclsRequest
 from sim.protocol.messages.admin import AlterClientQuotasRequest, QuotaAlteration
 from sim.protocol.messages.base import Request

@@ -8,10 +8,12 @@ Source: ``clients/src/main/resources/common/message`` (4.1): CreateAcls, DeleteA
 from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
-from sim.protocol.messages.base import HEADER_BYTES, Request, Response
 from sim.protocol.acls import Acl
+from sim.protocol.messages.base import Request, Response
 from sim.units import Bytes
 
+_REQUEST_BYTES: Bytes = 27
+_RESPONSE_BYTES: Bytes = 15
 _FIXED_BYTES: Bytes = 8
 
 
@@ -30,7 +32,7 @@ class CreateAclsRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + _size(self.acls)
+        return _REQUEST_BYTES + _size(self.acls)
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
@@ -46,7 +48,7 @@ class CreateAclsResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + 4 * len(self.errors)
+        return _RESPONSE_BYTES + 4 * len(self.errors)
 
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each entry."""
@@ -62,7 +64,7 @@ class DeleteAclsRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + _size(self.acls)
+        return _REQUEST_BYTES + _size(self.acls)
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
@@ -78,7 +80,7 @@ class DeleteAclsResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + sum(len(name) for name, _ in self.errors)
+        return _RESPONSE_BYTES + sum(len(name) - 1 for name, _ in self.errors)
 
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each entry."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from sim.ids import NO_LEADER, BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.protocol.acls import Acl
 from sim.protocol.metadata.records import (
     FENCE,
     MEMBERSHIP,
@@ -30,7 +31,6 @@ from sim.protocol.metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from sim.protocol.acls import Acl
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Entity of a quota: see :class:`~sim.protocol.metadata.records.ClientQuotaRecord`."""

@@ -131,13 +131,17 @@ def first_acls(models: Sequence[AclModel], cluster: ClusterSpec) -> tuple[Acl, .
     for index, model in enumerate(models):
         try:
             check_has_authorizer(cluster)
-            for acl in acls_of(model):
-                if acl in found:
-                    raise Problem((), f"{acl} twice", "each ACL once")
-                found[acl] = None
+            _add(acls_of(model), found)
         except Problem as problem:
             raise problem.below(index) from None
     return tuple(found)
+
+
+def _add(acls: Iterable[Acl], found: dict[Acl, None]) -> None:
+    for acl in acls:
+        if acl in found:
+            raise Problem((), f"{acl} twice", "each ACL once")
+        found[acl] = None
 
 
 def has_authorizer(config: Config) -> bool:
@@ -206,16 +210,20 @@ def check_clients(
     """
     for key, index, load in loads:
         try:
-            check_principal("principal", load.principal)
-            if load.principal != ANONYMOUS and not has_authorizer(cluster.config):
-                raise Problem(("principal",), f"a principal without {AUTHORIZER}", "leave it out")
-            if isinstance(load, ConsumerSpec) and load.is_share and has_authorizer(cluster.config):
-                raise Problem(
-                    ("group.type",), f"share with {AUTHORIZER}, which is not simulated",
-                    "a consumer group", f"leave out the one or {AUTHORIZER}",
-                )  # fmt: skip
+            _check_client(cluster.config, load)
         except Problem as problem:
             raise problem.below(key, index) from None
+
+
+def _check_client(config: Config, load: ProducerSpec | ConsumerSpec) -> None:
+    check_principal("principal", load.principal)
+    if load.principal != ANONYMOUS and not has_authorizer(config):
+        raise Problem(("principal",), f"a principal without {AUTHORIZER}", "leave it out")
+    if isinstance(load, ConsumerSpec) and load.is_share and has_authorizer(config):
+        raise Problem(
+            ("group.type",), f"share with {AUTHORIZER}, which is not simulated",
+            "a consumer group", f"leave out the one or {AUTHORIZER}",
+        )  # fmt: skip
 
 
 def check_alone(config: Config, others: Mapping[str, object]) -> None:
@@ -270,11 +278,5 @@ def acl_keys(acls: Sequence[Acl]) -> dict[str, Plain]:
     plain["operation"] = [each.operation for each in acls]
     is_cluster = acl.resource_type == "cluster"
     plain[_KEYS[acl.resource_type]] = True if is_cluster else acl.resource_name
-    for key, value, default in (
-        ("pattern", acl.pattern, "literal"),
-        ("permission", acl.permission, "allow"),
-        ("host", acl.host, ANY),
-    ):
-        if value != default:
-            plain[key] = value
-    return plain
+    usual = {"pattern": "literal", "permission": "allow", "host": ANY}
+    return plain | {key: getattr(acl, key) for key in usual if getattr(acl, key) != usual[key]}

@@ -59,7 +59,7 @@ _SHARED: Final[tuple[Overlay, ...]] = (
         choices=("PLAINTEXT", "SSL"),
     ),
     *absent(
-        "TLS costs time, but there are no identities, passwords and certificates",
+        "nobody logs in, the scenario gives each principal; there are no passwords and certificates",
         "sasl.mechanism",
         "sasl.jaas.config",
         "ssl.truststore.location",

@@ -14,7 +14,7 @@ from sim.scenario.settings.types import Scope
 _LISTENER: Final = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.))?")
 
 _IDENTITY: Final = (
-    "there are no identities: nobody is refused, and logging in takes no time; what TLS costs is "
+    "nobody logs in: the scenario gives each principal, and whom ACLs let do what; what TLS costs is "
     "cluster.cpu"
 )
 _METRICS: Final = "metrics are not reported; makes no difference to records and leaders"

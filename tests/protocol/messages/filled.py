@@ -2,8 +2,10 @@
 
 from sim.error_codes import ErrorCode
 from sim.ids import SnapshotId, TopicPartition
+from sim.protocol.acls import Acl
 from sim.protocol.assignors.subscription import Subscription
 from sim.protocol.messages import (
+    acls,
     admin,
     cluster,
     consumer_group,
@@ -32,6 +34,8 @@ QUORUM = "__cluster_metadata"
 HOST = "broker-1"
 NONE = ErrorCode.NONE
 BATCH = ListBatch(size_bytes=100)
+ACL = Acl("topic", TOPIC, "literal", "User:shop", "*", "Read", "allow")
+ACL_SAID = {"resourceName": TOPIC, "principal": "User:shop", "host": "*"}
 BYTES = b"\0" * BATCH.size_bytes
 END = {"name": "CONTROLLER", "host": "controller-1"}
 
@@ -116,6 +120,13 @@ ADMIN = [
      lambda n: {"entries": each(n, **ENTITY_SAID, ops=[{"key": "producer_byte_rate"}])}),
     (lambda n: admin.AlterClientQuotasResponse((("user alice, client-id shop", NONE),) * n),
      lambda n: {"entries": each(n, **ENTITY_SAID)}),
+    (lambda n: acls.CreateAclsRequest((ACL,) * n), lambda n: {"creations": each(n, **ACL_SAID)}),
+    (lambda n: acls.CreateAclsResponse((("", NONE),) * n),
+     lambda n: {"results": each(n)}),
+    (lambda n: acls.DeleteAclsRequest((ACL,) * n),
+     lambda n: {"filters": each(n, **{f"{name}Filter": value for name, value in ACL_SAID.items()})}),
+    (lambda n: acls.DeleteAclsResponse(((str(ACL), NONE),) * n),
+     lambda n: {"filterResults": each(n, matchingAcls=[ACL_SAID])}),
     (lambda n: admin.AlterPartitionReassignmentsRequest(tuple((p, (1, 2, 3)) for p in places(n))),
      lambda n: {"topics": topics(n, replicas=[1, 2, 3])}),
     (lambda n: admin.AlterPartitionReassignmentsResponse(tuple((p, NONE) for p in places(n))),

@@ -13,6 +13,7 @@ from sim.error_codes import ErrorCode
 from sim.errors import StorageFailed
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.authorization import ApiAuthorizer
 from sim.protocol.broker.log_dirs import LogDirs
 from sim.protocol.broker.replica import Replica, ReplicaConfig
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
@@ -89,7 +90,6 @@ from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from sim.protocol.ports import ReplicaLog
 from sim.protocol.preemption import Resumed, Threads
 from sim.protocol.quotas.client import ClientQuotas
-from sim.protocol.authorization import ApiAuthorizer
 from sim.units import Micros
 
 REPLICA_REQUESTS: Final[tuple[type[Request], ...]] = (

@@ -299,6 +299,7 @@ class ConsumerMembership:
         if error in _JOINS_AT_ONCE or error is ErrorCode.NONE:
             return
         if not error.retriable:
+            self._rejoin_needed = False
             self._link.fail(error)
             return
         self._not_before = now + self._link.backoff(self._failures)

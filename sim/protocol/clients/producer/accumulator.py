@@ -15,16 +15,12 @@ Source: ``clients/producer/internals/RecordAccumulator.java``, ``BufferPool.java
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from sim.protocol.clients.producer.arrivals import ArrivalFeed
 from sim.protocol.clients.producer.batch import Arrivals, ProducerBatch
 from sim.protocol.clients.producer.compression_estimate import Packing, RatioEstimator
 from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.clients.producer.events import ArrivalSource
 from sim.protocol.clients.producer.partitioner import Loads, StickyPartitioner
-from sim.protocol.clients.producer.queues import PartitionQueue, Refused, lose_places
+from sim.protocol.clients.producer.queues import PartitionQueue, lose_places
 from sim.protocol.clients.producer.record_sizes import (
     BATCH_OVERHEAD,
     WIDTH_BOUNDS,
@@ -32,12 +28,13 @@ from sim.protocol.clients.producer.record_sizes import (
     Sizing,
     varint_width,
 )
-from sim.units import LONG_AGO, NEVER, Bytes, Micros
+from sim.protocol.clients.producer.sends import Sends
+from sim.units import NEVER, Bytes, Micros
 
 _NO_QUOTA: Bytes = 1 << 60
 
 
-class Accumulator:
+class Accumulator(Sends):
     """All queues of one producer of one topic. Instants of arrivals are of the scenario's clock."""
 
     def __init__(
@@ -47,10 +44,10 @@ class Accumulator:
         unit: Callable[[], float],
         next_records: Sequence[int] = (),
     ) -> None:
-        self._config = config
         asks = config.partitioner_ignore_keys or config.partitioner_class is not None
+        super().__init__(source, by_key=source.keyed and not asks)
+        self._config = config
         self._keyed = source.keyed and not asks
-        self._feed = ArrivalFeed(source, by_key=self._keyed)
         self.sizing = Sizing(source)
         """Sizes of this workload's records."""
         self.estimator = RatioEstimator() if config.compression_type != "none" else None
@@ -69,21 +66,8 @@ class Accumulator:
         """By partition; empty until the topic's metadata is known."""
         self.led: tuple[int, ...] = ()
         """Partitions with a known leader, ascending."""
-        self.refused: list[Refused] = []
-        """Records given up, for the producer to report and clear."""
-        self.offset_us: Micros = 0
-        """Difference of the host's clock from the scenario's."""
-        self.is_denied = False
-        """True if the metadata are refused: each ``send()`` waits for the next response."""
-        self._floor: Micros = LONG_AGO
-        self._blocked_since: Micros | None = None
 
     # -- views of the sender -----------------------------------------------------------------------
-
-    @property
-    def blocked(self) -> bool:
-        """True if the application waits in ``send()``."""
-        return self._blocked_since is not None
 
     @property
     def exhausted(self) -> bool:
@@ -113,10 +97,6 @@ class Accumulator:
         self._all_used = False
         self._feed.learn_partitions(count)
 
-    def resume_at(self, instant: Micros) -> None:
-        """Sends intended before the instant and not taken yet happen then."""
-        self._set_floor(instant)
-
     def set_clock_offset(self, offset_us: Micros) -> None:
         """The host's clock has moved; timestamps of later sends follow."""
         self.offset_us = offset_us
@@ -124,23 +104,6 @@ class Accumulator:
             if queue.batches:
                 queue.batches[-1].seal()
         self._feed.set_clock_offset(offset_us)
-
-    def deny(self, limit: Micros) -> None:
-        """The metadata are refused: the send that waits for them fails, the next one waits again.
-
-        Source: ``KafkaProducer.waitOnMetadata``, ``Metadata.maybeThrowExceptionForTopic``.
-        """
-        self.is_denied = True
-        if self._blocked_since is None:
-            return
-        self._refuse(limit, "TOPIC_AUTHORIZATION_FAILED", self._feed.take_first())
-        self._set_floor(limit)
-        self._blocked_since = None
-
-    def recompute_ends(self) -> None:
-        """The estimator has changed: precomputed ends of batches are recomputed."""
-        for lane in self._feed.lanes:
-            lane.filled_at = -1
 
     def release(self, batch: ProducerBatch) -> None:
         """Returns the batch's memory."""
@@ -205,12 +168,6 @@ class Accumulator:
 
     # -- blocking ---------------------------------------------------------------------------------
 
-    def _block_if_waiting(self, limit: Micros) -> None:
-        """Without metadata the first send blocks."""
-        first = self._feed.first_instant()
-        if first <= limit:
-            self._blocked_since = max(first, self._floor)
-
     def _unblock(self, limit: Micros) -> bool:
         """True if the application continues; refuses sends that waited for ``max.block.ms``."""
         since = self._blocked_since
@@ -230,20 +187,6 @@ class Accumulator:
         self._set_floor(deadline)
         self._blocked_since = None
         return True
-
-    def _set_floor(self, instant: Micros) -> None:
-        """Sends intended before the instant happen at it; precomputed ends of batches are void."""
-        self._floor = max(self._floor, instant)
-        self.recompute_ends()
-
-    def _refuse(self, at: Micros, error: str, intended_us: NDArray[np.int64]) -> None:
-        if len(intended_us):
-            self.refused.append(Refused(at + self.offset_us, error, intended_us))
-
-    def _refuse_until(self, limit: Micros, error: str) -> None:
-        """Refuses sends intended up to the instant in the present block."""
-        for intended_us in self._feed.take_until(limit):
-            self._refuse(limit, error, intended_us)
 
     # -- appending --------------------------------------------------------------------------------
 

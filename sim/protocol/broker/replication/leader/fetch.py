@@ -17,6 +17,7 @@ from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord
 from sim.ids import Offset, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.authorization import ApiAuthorizer
 from sim.protocol.broker.fetch_session import NO_SESSION, FetchSession, SessionPartition
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.effects import Effects, ReplicaEffect
@@ -33,7 +34,6 @@ from sim.protocol.messages.data import AbortedTransaction, FetchRequest, FetchRe
 from sim.protocol.ports import Batch
 from sim.protocol.preemption import Threads
 from sim.protocol.quotas.client import ClientQuotas
-from sim.protocol.authorization import ApiAuthorizer
 from sim.units import Bytes, Micros
 
 
