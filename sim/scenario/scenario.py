@@ -20,7 +20,7 @@ from sim.protocol.messages.admin import QuotaAlteration
 from sim.scenario.behaviours.races import RACES
 from sim.scenario.canonical import faults as canonical_faults
 from sim.scenario.expect import lines as expectation_lines
-from sim.scenario.model.acls import acl_keys
+from sim.scenario.model.acls import RIGHTS, acl_keys, has_authorizer
 from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
@@ -169,7 +169,11 @@ def document(scenario: Scenario) -> dict[str, Plain]:
 
 
 def _configured(part: ClusterSpec | TopicSpec, cluster: ClusterSpec) -> dict[str, Plain]:
-    return part.plain() | {"config": dict(_applying(cluster, part.config))}
+    config = dict(_applying(cluster, part.config))
+    if part is cluster and not has_authorizer(cluster.config):
+        # They came later, and move no digest of a scenario without an authorizer.
+        config = {name: value for name, value in config.items() if name not in RIGHTS}
+    return part.plain() | {"config": config}
 
 
 def _other(other: OtherCluster, mirrors: Sequence[MirrorSpec]) -> Plain:

@@ -20,7 +20,7 @@ from sim.scenario.text.problems import Problem, nearest, one_of
 
 AUTHORIZER: Final = "authorizer.class.name"
 
-SETTINGS: Final = (AUTHORIZER, "super.users", "allow.everyone.if.no.acl.found")
+RIGHTS: Final = (AUTHORIZER, "super.users", "allow.everyone.if.no.acl.found")
 """A broker's settings of authorisation."""
 
 _FIRST_VERSION: Final = (3, 2)
@@ -173,7 +173,7 @@ def check_cluster(cluster: ClusterSpec) -> None:
     check_principal("principal", cluster.principal)
     config = cluster.config
     if not has_authorizer(config):
-        for name in SETTINGS[1:]:
+        for name in RIGHTS[1:]:
             if config[name]:
                 raise Problem(("config", name), f"{name} without {AUTHORIZER}", f"add {AUTHORIZER}")
         if cluster.principal != ANONYMOUS:
