@@ -164,7 +164,7 @@ class ApiAuthorizer:
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """The sender of a request, as its rights are asked for one after the other."""
+    """Sender of a request, whose rights are checked one after the other."""
 
     owner: ApiAuthorizer
     client: str

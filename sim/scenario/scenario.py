@@ -169,7 +169,7 @@ def document(scenario: Scenario) -> dict[str, Plain]:
 
 
 def _configured(part: ClusterSpec | TopicSpec, cluster: ClusterSpec) -> dict[str, Plain]:
-    config = dict(_applying(cluster, part.config))
+    config: dict[str, Plain] = dict(_applying(cluster, part.config))
     if part is cluster and not has_authorizer(cluster.config):
         # They came later, and move no digest of a scenario without an authorizer.
         config = {name: value for name, value in config.items() if name not in RIGHTS}

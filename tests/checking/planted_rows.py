@@ -14,51 +14,6 @@ def broken_by(name):
 CASES = {}
 
 
-def guarded(facts, *acls):
-    """A broker with an authorizer, and ACLs of principal, operation and topic."""
-    facts.row("principals", 1, "p-0", "User:shop", "p-0", 0, False, False)
-    facts.row("principals", 1, "c-0", "User:billing", "c-0", -1, False, False)
-    for principal, operation, topic in acls:
-        acl_row(facts, "added", 1, principal, operation, topic)
-    facts.row("acl_changes", 1, "settled", 1, *[""] * 7)
-
-
-def acl_row(facts, change, version, principal, operation, topic, permission="allow"):
-    facts.row("acl_changes", 1, change, version, principal, "*", operation, permission, "topic",
-              topic, "literal")  # fmt: skip
-
-
-@broken_by("writes-are-authorized")
-def a_leader_appends_for_a_producer_whose_right_was_withdrawn(f):
-    guarded(f, ("User:shop", "Write", "orders"))
-    f.append(1)
-    acl_row(f, "removed", 2, "User:shop", "Write", "orders")
-    f.append(1)
-    f.row("acl_changes", 1, "settled", 2, *[""] * 7)
-    return lambda: f.append(1)
-
-
-@broken_by("writes-are-authorized")
-def a_leader_appends_although_another_acl_denies(f):
-    guarded(f, ("User:shop", "Write", "orders"))
-    acl_row(f, "added", 2, "User:*", "All", "*", "deny")
-    f.row("acl_changes", 1, "settled", 2, *[""] * 7)
-    return lambda: f.append(1)
-
-
-@broken_by("reads-are-authorized")
-def a_consumer_gets_what_was_appended_after_it_lost_the_right(f):
-    guarded(f, ("User:shop", "Write", "orders"), ("User:billing", "Read", "orders"))
-    f.replicate(10)
-    f.watermark(10)
-    acl_row(f, "removed", 2, "User:billing", "Read", "orders")
-    f.row("acl_changes", 1, "settled", 2, *[""] * 7)
-    f.replicate(10)
-    f.watermark(20)
-    f.read(0, 9)
-    return lambda: f.read(10, 19)
-
-
 def transactional_life(facts):
     """A transaction with its marker in a partition of its own."""
     facts.coordinate("Empty")

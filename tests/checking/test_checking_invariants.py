@@ -17,8 +17,12 @@ from sim.checking.scope import EVERYTHING
 from sim.errors import InvariantBroken, SimulationError
 from sim.trace.schema import TABLES
 from sim.trace.writer import Trace
-from tests.checking import planted_members, planted_shares  # noqa: F401 - they add their cases
-from tests.checking.planted_rows import CASES, guarded, transactional_life
+from tests.checking import (
+    planted_members,  # noqa: F401 - it adds its cases
+    planted_rights,
+    planted_shares,  # noqa: F401 - it adds its cases
+)
+from tests.checking.planted_rows import CASES, transactional_life
 from tools.trace_rows import class_name
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +42,8 @@ def ordinary(facts):
     facts.assign("c-0", 1, "orders-0")
     facts.assign("c-1", 1, "orders-1")
     facts.group(1)
-    guarded(facts, ("User:shop", "Write", "orders"), ("User:billing", "Read", "orders"))
+    rights = ("User:shop", "Write", "orders"), ("User:billing", "Read", "orders")
+    planted_rights.guarded(facts, *rights)
     for n in range(4):
         facts.replicate(10)
         facts.watermark(10 * n + 10)

@@ -95,7 +95,7 @@ class AdminNode(Node):
 
     @property
     def acls_refused(self) -> str:
-        """Why the scenario's first ACLs are not there; "" if they are."""
+        """Errors of the scenario's first ACLs; "" if they are there."""
         made = self._acls_set
         return "" if made is None or (made.accepted and not made.refused) else made.outcome
 

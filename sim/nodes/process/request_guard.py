@@ -40,15 +40,15 @@ class AppliedAcls:
     def apply(self, acls: tuple[Acl, ...], now: Micros) -> bool:
         """Writes the differences of an update; true if there are any."""
         first = self.version == 0
-        gone = [acl for acl in self._acls if acl not in acls]
+        lost = [acl for acl in self._acls if acl not in acls]
         new = [acl for acl in acls if acl not in self._acls]
-        if not (first or gone or new):
+        if not (first or lost or new):
             return False
         if first:
             self._write_principals(now)
         self._acls = acls
         self.version += 1
-        for change, changed in (("removed", gone), ("added", new)):
+        for change, changed in (("removed", lost), ("added", new)):
             for acl in changed:
                 self._write(change, acl, now)
         return True

@@ -45,7 +45,7 @@ _PRINCIPAL: Final = re.compile(r"User:.+")
 
 
 class AclModel(Strict, frozen=True):
-    """Who may, or may not, do what to which resource."""
+    """A right of a principal, or its denial: one operation or several on one resource."""
 
     quiet: ClassVar[Fields] = ("pattern", "permission", "host")
 

@@ -222,23 +222,19 @@ class Work(Region):
         Raises:
             SimulationError: If it is not.
         """
-        if not self.admin.admin.done:
-            refused = self.admin.admin.refused
-            why = "; ".join(f"{topic}: {error.name}" for topic, error in refused.items())
+        admin = self.admin
+        if not admin.admin.done:
+            why = "; ".join(f"{name}: {error.name}" for name, error in admin.admin.refused.items())
             raise SimulationError(
                 f"the topics did not exist at {show_instant(0)}: {why or 'no answer'}; "
                 "look at cluster.config and the numbers of controllers and brokers"
             )
-        if self.admin.acls_refused:
-            raise SimulationError(
-                f"the ACLs were not there at {show_instant(0)}: {self.admin.acls_refused}; "
-                "look at acls, and at the number of controllers"
-            )
-        if self.admin.quotas_refused:
-            raise SimulationError(
-                f"the quotas were not set at {show_instant(0)}: {self.admin.quotas_refused}; "
-                "look at quotas, and at the number of controllers"
-            )
+        for what, refusal in (("ACLs", admin.acls_refused), ("quotas", admin.quotas_refused)):
+            if refusal:
+                raise SimulationError(
+                    f"the {what} were not set at {show_instant(0)}: {refusal}; look at "
+                    f"{what.lower()}, and at the number of controllers"
+                )
 
     def arm(self) -> None:
         """Everything that is to happen by the calendar."""

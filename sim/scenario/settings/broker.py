@@ -107,7 +107,7 @@ _SERVER: Final[tuple[Overlay, ...]] = (
         choices=("PLAINTEXT", "SSL"),
     ),
     *absent(
-        "nobody logs in, the scenario gives each principal; there are no passwords and certificates",
+        "nobody logs in: the scenario gives principals; no passwords, no certificates",
         "ssl.client.auth",
         "ssl.truststore.location",
         "ssl.keystore.location",

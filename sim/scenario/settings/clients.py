@@ -59,7 +59,7 @@ _SHARED: Final[tuple[Overlay, ...]] = (
         choices=("PLAINTEXT", "SSL"),
     ),
     *absent(
-        "nobody logs in, the scenario gives each principal; there are no passwords and certificates",
+        "nobody logs in: the scenario gives principals; no passwords, no certificates",
         "sasl.mechanism",
         "sasl.jaas.config",
         "ssl.truststore.location",

@@ -14,7 +14,7 @@ from sim.scenario.settings.types import Scope
 _LISTENER: Final = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.))?")
 
 _IDENTITY: Final = (
-    "nobody logs in: the scenario gives each principal, and whom ACLs let do what; what TLS costs is "
+    "nobody logs in: the scenario gives each client's principal, and ACLs; what TLS costs is "
     "cluster.cpu"
 )
 _METRICS: Final = "metrics are not reported; makes no difference to records and leaders"

@@ -124,7 +124,7 @@ ADMIN = [
     (lambda n: acls.CreateAclsResponse((("", NONE),) * n),
      lambda n: {"results": each(n)}),
     (lambda n: acls.DeleteAclsRequest((ACL,) * n),
-     lambda n: {"filters": each(n, **{f"{name}Filter": value for name, value in ACL_SAID.items()})}),
+     lambda n: {"filters": each(n, **{f"{key}Filter": said for key, said in ACL_SAID.items()})}),
     (lambda n: acls.DeleteAclsResponse(((str(ACL), NONE),) * n),
      lambda n: {"filterResults": each(n, matchingAcls=[ACL_SAID])}),
     (lambda n: admin.AlterPartitionReassignmentsRequest(tuple((p, (1, 2, 3)) for p in places(n))),
