@@ -25,8 +25,8 @@ from sim.units import Micros
 Form: TypeAlias = Literal[
     "targets", "target", "side", "messages", "duration", "spread", "bandwidth", "whole", "ratio",
     "flag", "word", "directory", "other directory", "partition", "replica", "topic", "config",
-    "broker", "brokers", "more partitions", "offset", "quota", "acl", "faults", "partitions", "seek",
-    "reset", "group",
+    "broker", "brokers", "more partitions", "offset", "quota", "acl", "faults", "partitions",
+    "seek", "reset", "group",
 ]  # fmt: skip
 """Notation of a key's value: its type, its resolution, and its text."""
 

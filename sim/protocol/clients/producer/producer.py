@@ -125,11 +125,7 @@ class Producer:
         if offset != accumulator.offset_us:
             accumulator.set_clock_offset(offset)
         limit = now - offset
-        if type(event) is ApplicationResumed:
-            self._paused_at = None
-            accumulator.resume_at(limit)
-        if type(event) is ApplicationSends:
-            accumulator.fetch_more()
+        self._continue(event, limit)
         accumulator.absorb(limit)
         if type(event) is ApplicationPaused:
             self._paused_at = limit
@@ -148,6 +144,14 @@ class Producer:
             self._send_metadata_request()
         self._set_wake(offset)
         return out
+
+    def _continue(self, event: ProducerEvent, limit: Micros) -> None:
+        """The application continues, or sends more than was known."""
+        if type(event) is ApplicationResumed:
+            self._paused_at = None
+            self.accumulator.resume_at(limit)
+        elif type(event) is ApplicationSends:
+            self.accumulator.fetch_more()
 
     def finish(self, now: Micros) -> list[BatchDone]:
         """Ends the run, or the process: outcomes of open batches stay unknown.
