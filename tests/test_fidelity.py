@@ -70,7 +70,7 @@ def test_an_unknown_version_of_kafka_is_refused():
         ClusterModel.model_validate({"kafka": "0.8"})
 
 
-@pytest.mark.parametrize("kind", ["clock-drift", "lying-disk", "unregister-broker"])
+@pytest.mark.parametrize("kind", ["reorder", "lying-disk", "unregister-broker"])
 def test_a_fault_that_is_not_built_is_refused(tmp_path, kind):
     path = tmp_path / "scenario.yaml"
     text = (Path(__file__).parents[1] / "scenarios" / "acks1-leader-crash.yaml").read_text()

@@ -137,6 +137,29 @@ class SlowDisk(_DiskFault):
         disk.slow(self.factor or 1, until, self.flush)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SlowReads(_DiskFault):
+    """Reads that miss the page cache take `factor` times as long, or `access` for each access."""
+
+    kind = "slow-reads"
+    proof = "a read missed the page cache, and took longer"
+    may_break = LATE
+    trouble: ClassVar[Trouble] = "slow reads"
+    verb = "took longer"
+    alternatives: ClassVar[tuple[str, ...]] = ("factor", "access")
+    factor: int | None = field(
+        default=None, metadata=key("factor", "whole", "of every read", low=2, high=1_000_000)
+    )
+    access: Spread | None = field(
+        default=None, metadata=key("access", "spread", "instead of factor: latency of an access")
+    )
+    directory: int = field(default=0, metadata=_DIRECTORY)
+
+    def break_disk(self, disk: Disk) -> None:
+        """Slows reads down."""
+        disk.slow_reads(self.factor or 1, self.access)
+
+
 class StalledDisk(_WithoutFactor):
     """A log directory's disk answers nothing until healed."""
 
@@ -220,5 +243,5 @@ class WipedDisk(TargetFault):
 
 
 DISK_FAULTS: Final[tuple[type[Fault], ...]] = (
-    SlowDisk, StalledDisk, FailedDisk, FullDisk, LyingFlush, WipedDisk,
+    SlowDisk, SlowReads, StalledDisk, FailedDisk, FullDisk, LyingFlush, WipedDisk,
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """A kind of fault as one class: its keys, its texts, and its action.
 
 A fault is an action without an expected result: its effect is read from the substrate when it is
-healed. Left out: clocks that drift.
+healed.
 
 A kind is a class with these parts, from which lists, the scenario's types, its canonical form and
 the documents are derived: the docstring (its meaning in one sentence), ``kind``, ``proof``,
@@ -23,10 +23,11 @@ from sim.faults.target import Target
 from sim.units import Micros
 
 Form: TypeAlias = Literal[
-    "targets", "target", "side", "messages", "duration", "spread", "bandwidth", "whole", "ratio",
-    "flag", "word", "directory", "other directory", "partition", "replica", "topic", "config",
-    "broker", "brokers", "more partitions", "offset", "quota", "acl", "faults", "partitions",
-    "seek", "reset", "group",
+    "targets", "target", "side", "messages", "requests", "duration", "spread", "bandwidth",
+    "whole", "ratio", "flag", "word", "directory", "other directory", "partition", "replica",
+    "topic", "config",
+    "broker config", "broker", "brokers", "more partitions", "offset", "quota", "acl", "faults",
+    "partitions", "seek", "reset", "group",
 ]  # fmt: skip
 """Notation of a key's value: its type, its resolution, and its text."""
 
@@ -34,8 +35,10 @@ Span: TypeAlias = Literal["lasting", "instant", "procedure", "operation", "drawn
 """``lasting``: until it is healed; ``instant``: without a duration; ``procedure``: until it is
 completed; ``operation``: an administrator's request, answered later; ``drawn``: another one."""
 
-Hits: TypeAlias = Literal["process", "server", "replica", "producer", "consumer", "controller",
-                          "broker", "spare broker"]  # fmt: skip
+Hits: TypeAlias = Literal[
+    "process", "server", "replica", "producer", "transactional producer", "consumer", "controller",
+    "broker", "spare broker",
+]  # fmt: skip
 """Form of its target."""
 
 Outage: TypeAlias = Literal["", "service", "data"]
@@ -132,7 +135,8 @@ class Fault(ABC):
     @classmethod
     def meaning(cls) -> str:
         """Its effect, in one sentence that begins in lower case and has no full stop."""
-        sentence = " ".join((cls.__doc__ or "").split()).removesuffix(".")
+        first = (cls.__doc__ or "").partition("\n\n")[0]
+        sentence = " ".join(first.split()).removesuffix(".")
         return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
 
     @classmethod

@@ -137,6 +137,59 @@ class ClockJump(TargetFault):
         return ClockShift(site.hosts(names), by_us)
 
 
+class DriftingClocks:
+    """Clocks of some hosts run too fast or too slow; healing sets them right."""
+
+    def __init__(self, hosts: Sequence[Host], ppm: int) -> None:
+        self._hosts = hosts
+        self._ppm = ppm
+        self._before: dict[str, Micros] = {}
+
+    def begin(self) -> None:
+        """Lets them drift."""
+        for host in self._hosts:
+            host.drift(self._ppm)
+
+    def heal(self) -> bool:
+        """Sets them right."""
+        self._note()
+        for host in self._hosts:
+            host.drift(0)
+        return True
+
+    def evidence(self) -> Evidence:
+        """Drift of clocks that a process could read."""
+        self._note()
+        if not self._before:
+            return Evidence(took_effect=False, effect="no process ran there that could read it")
+        way = "fast" if self._ppm > 0 else "slow"
+        drifts = (f"{name} {show_duration(abs(by))} {way}" for name, by in self._before.items())
+        return Evidence(took_effect=True, effect=", ".join(drifts))
+
+    def _note(self) -> None:
+        for host in self._hosts:
+            if host.in_use and host.drifted_us:
+                self._before[host.name] = host.drifted_us
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClockDrift(TargetFault):
+    """A host's clock gains or loses `ppm` millionths, and with it the timers of its processes."""
+
+    kind = "clock-drift"
+    proof = "a process ran there while the clock was wrong"
+    may_break = "times: of records, of retention; timers that should be as long as another host's"
+    ppm: int = field(metadata=key("ppm", "whole", "in millionths", low=1, high=900_000))
+    direction: str = field(
+        default="fast", metadata=key("direction", "word", words=("fast", "slow"))
+    )
+
+    def on(self, names: tuple[str, ...], site: Site) -> DriftingClocks:
+        """Action on the hosts of these processes."""
+        ppm = self.ppm if self.direction == "fast" else -self.ppm
+        return DriftingClocks(site.hosts(names), ppm)
+
+
 class SlowedCpu:
     """Threads of some servers take several times as long.
 
@@ -225,4 +278,6 @@ class SlowCpu(TargetFault):
         return SlowedCpu(site.hosts(names), self.factor)
 
 
-HOST_FAULTS: Final[tuple[type[Fault], ...]] = (PowerLoss, ClockJump, NoFileDescriptors, SlowCpu)
+HOST_FAULTS: Final[tuple[type[Fault], ...]] = (
+    PowerLoss, ClockJump, ClockDrift, NoFileDescriptors, SlowCpu,
+)  # fmt: skip

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from sim.faults.action import Action, Evidence
-from sim.faults.fault import LATE, NOTHING, Fault, key
+from sim.faults.fault import LATE, NOTHING, Fault, Hits, TargetFault, key
 from sim.faults.resolve import Site
-from sim.faults.surface import Network, RuleHandle
+from sim.faults.surface import Broker, Network, RuleHandle, World
 from sim.faults.target import Target
+from sim.ids import NO_LEADER, NodeId, server_name
 from sim.substrate.links import LinkRule
 from sim.units import Micros
 
@@ -187,4 +188,85 @@ class Drop(_MessageFault):
     verb = "lost"
 
 
-LINK_FAULTS: Final[tuple[type[Fault], ...]] = (NetworkPartition, Delay, Loss, Bandwidth, Hold, Drop)
+@dataclass(frozen=True, kw_only=True)
+class Duplicate(OnLinks):
+    """One kind of request is delivered once more, `later` than it was sent.
+
+    TCP delivers each byte of a connection once. A server gets a request twice when it lay in the
+    socket of a connection that the client has given up: the client sends it again elsewhere, and
+    both are decided upon. Here the second is the copy, and nobody waits for its answer.
+    """
+
+    kind = "duplicate"
+    proof = "a server got a request a second time"
+    may_break = f"{NOTHING}; without idempotence a repeated ProduceRequest makes duplicates"
+    one_way = True
+    verb = "delivered twice"
+    messages: tuple[str, ...] = field(metadata=key("message", "requests"))
+    targets: tuple[Target, ...] = field(metadata=key("from", "side"))
+    peers: tuple[Target, ...] = field(default=(), metadata=key("to", "side", _EVERYONE))
+    later_us: Micros = field(metadata=key("later", "duration", low=1))
+    count: int | None = field(default=None, metadata=key("count", "whole", "default: all", low=1))
+
+    def rule(self, name: str, senders: frozenset[str], receivers: frozenset[str]) -> LinkRule:
+        """Requests that are repeated."""
+        kinds = frozenset(self.messages)
+        count = self.count or 0
+        return LinkRule(name, senders, receivers, repeat_us=self.later_us, kinds=kinds, count=count)
+
+
+class WrongNames:
+    """A broker's advertised name means another broker, or nobody."""
+
+    def __init__(self, world: World, broker: Broker, other: NodeId) -> None:
+        self._world = world
+        self._node = broker.node_id
+        self._other = other
+        self._before = 0
+        self._after: int | None = None
+
+    def begin(self) -> None:
+        """Makes the name wrong."""
+        self._before = self._misled()
+        self._world.misname(self._node, self._other)
+
+    def heal(self) -> bool:
+        """Makes it right."""
+        self._world.misname(self._node, None)
+        self._after = self._misled()
+        return True
+
+    def evidence(self) -> Evidence:
+        """Connections that clients began meanwhile."""
+        misled = (self._misled() if self._after is None else self._after) - self._before
+        where = "nobody" if self._other == NO_LEADER else server_name(self._other)
+        return Evidence(misled > 0, f"{misled} connections of clients led to {where}")
+
+    def _misled(self) -> int:
+        return self._world.misled.get(self._node, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongAdvertisedName(TargetFault):
+    """Clients that connect to a broker by its advertised name reach another one, or nobody."""
+
+    kind = "wrong-advertised-name"
+    proof = "a client connected, or tried to"
+    may_break = LATE
+    hits: ClassVar[Hits] = "broker"
+    targets: tuple[Target, ...] = field(metadata=key("target", "target"))
+    other: NodeId | None = field(
+        default=None, metadata=key("means", "broker", "default: nobody, as of an unknown host")
+    )
+
+    def on(self, names: tuple[str, ...], site: Site) -> WrongNames | None:
+        """Action on this broker."""
+        broker = site.world.broker(names[0])
+        other = NO_LEADER if self.other is None else self.other
+        return None if broker is None else WrongNames(site.world, broker, other)
+
+
+LINK_FAULTS: Final[tuple[type[Fault], ...]] = (
+    NetworkPartition, Delay, Loss, Bandwidth, Hold, Drop, Duplicate,
+    WrongAdvertisedName,
+)  # fmt: skip

@@ -1,6 +1,7 @@
 """Changes of membership: voters of the metadata quorum, and brokers of the cluster.
 
-Source: ``kafka-metadata-quorum``; of Redpanda ``rpk redpanda admin brokers decommission``.
+Source: ``kafka-metadata-quorum``, ``kafka-cluster unregister``; of Redpanda ``rpk redpanda admin
+brokers decommission``.
 """
 
 from typing import ClassVar, Final
@@ -10,6 +11,7 @@ from sim.faults.fault import Fault, Hits, Span, TargetFault
 from sim.faults.operations import AS_MEANT, evidence_of
 from sim.faults.resolve import Site
 from sim.faults.surface import Broker, Operation, World
+from sim.protocol.messages.admin import UnregisterBrokerRequest
 from sim.protocol.messages.raft_membership import DecommissionBrokerRequest
 from sim.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest
 
@@ -105,6 +107,29 @@ class Decommissioning(Instant):
         return Evidence(took_effect=True, effect=f"{self._broker.name} has left")
 
 
+class Unregistering(Instant):
+    """Removes a broker's registration.
+
+    Args:
+        world: The cluster.
+        broker: The broker.
+    """
+
+    def __init__(self, world: World, broker: Broker) -> None:
+        self._world = world
+        self._broker = broker
+        self._operation: Operation | None = None
+
+    def begin(self) -> None:
+        """Sends the request."""
+        request = UnregisterBrokerRequest(self._broker.node_id)
+        self._operation = self._world.administrator.operate(request)
+
+    def evidence(self) -> Evidence:
+        """True if the controller has removed it."""
+        return evidence_of(self._operation)
+
+
 class _MemberChange(TargetFault):
     """A change of one server's membership."""
 
@@ -162,6 +187,24 @@ class Decommission(_MemberChange):
         return None if broker is None else Decommissioning(site.world, broker)
 
 
+class Unregister(_MemberChange):
+    """The administrator removes a broker's registration; its process runs on unaware."""
+
+    kind = "unregister"
+    proof = "the broker was registered, and the record that removes it is committed"
+    may_break = (
+        "nothing that is acknowledged; a broker that runs is no replica of anything until it is "
+        "restarted"
+    )
+    hits: ClassVar[Hits] = "broker"
+    absent_with: ClassVar[tuple[str, ...]] = ("raft", "zookeeper")
+
+    def on(self, names: tuple[str, ...], site: Site) -> Action | None:
+        """Action on this broker."""
+        broker = site.world.broker(names[0])
+        return None if broker is None else Unregistering(site.world, broker)
+
+
 MEMBERSHIP: Final[tuple[type[Fault], ...]] = (
-    AddController, RemoveController, AddBroker, Decommission,
+    AddController, RemoveController, AddBroker, Decommission, Unregister,
 )  # fmt: skip

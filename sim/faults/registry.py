@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from sim.faults.broker_configs import CONFIGURATION
 from sim.faults.consumers import CONSUMER_FAULTS
 from sim.faults.disks import DISK_FAULTS
 from sim.faults.fault import Fault
@@ -14,10 +15,12 @@ from sim.faults.one_of import OneOf
 from sim.faults.operations import ADMINISTRATION
 from sim.faults.process import PROCESS_FAULTS
 from sim.faults.replicas import REPLICA_FAULTS
+from sim.faults.transactions import TRANSACTION_FAULTS
 
 _FAMILIES: Final[tuple[type[Fault], ...]] = (
     *PROCESS_FAULTS, *HOST_FAULTS, *LINK_FAULTS, *DISK_FAULTS, *REPLICA_FAULTS,
-    *LOAD_FAULTS, *CONSUMER_FAULTS, *ADMINISTRATION, *MEMBERSHIP, OneOf,
+    *LOAD_FAULTS, *CONSUMER_FAULTS, *ADMINISTRATION, *CONFIGURATION, *TRANSACTION_FAULTS,
+    *MEMBERSHIP, OneOf,
 )  # fmt: skip
 
 KINDS: Final[Mapping[str, type[Fault]]] = {kind.kind: kind for kind in _FAMILIES}

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 from sim.ids import NO_LEADER, NO_OFFSET, NodeId, Offset, TopicPartition
+from sim.log.store.stored_file import Rot
 from sim.protocol.clients.admin.group_tool import GroupCommand
 from sim.protocol.messages.base import Request
 from sim.protocol.metadata.records import Voter
@@ -46,17 +47,45 @@ class Process(Protocol):
         """Begins an orderly stop; ``running`` turns false at its end."""
 
 
+class SettingChange(Protocol):
+    """A setting that changed in a running broker."""
+
+    @property
+    def name(self) -> str:
+        """Kafka's name."""
+
+    @property
+    def before(self) -> str:
+        """Former value."""
+
+    @property
+    def after(self) -> str:
+        """Present value."""
+
+
 class Broker(Process, Protocol):
     """A broker's replicas."""
 
     node_id: NodeId
     """``node.id``."""
 
+    @property
+    def setting_changes(self) -> Sequence[SettingChange]:
+        """Settings that changed while it ran, over all incarnations."""
+
     def arrivals(self, partition: TopicPartition, directory: int) -> int:
         """Number of times a replica was moved into a log directory, over all incarnations."""
 
     def damage_replica(self, way: str, partition: TopicPartition, stream: str) -> bool:
         """Do something to a replica's files by chance of that name; whether there was any."""
+
+    def cut_file(self, partition: TopicPartition, file: str, size: Bytes) -> str:
+        """Cuts the end of one of a replica's files, with the process down; what was cut."""
+
+    def let_rot(
+        self, partition: TopicPartition, which: str, bits: int, stream: str
+    ) -> tuple[str, Rot] | None:
+        """Flips bits of a replica on the platter; the file and the bytes."""
 
 
 class Sender(Protocol):
@@ -83,6 +112,21 @@ class Reader(Protocol):
 
     def called(self, number: int) -> tuple[TopicPartition, ...] | None:
         """Partitions that a call has met; ``None`` if the application has not got to it."""
+
+
+class Transactions(Protocol):
+    """A transactional producer's application."""
+
+    @property
+    def transactional_id(self) -> str:
+        """``transactional.id``."""
+
+    @property
+    def aborts_chosen(self) -> int:
+        """Transactions that it has aborted because a fault chose them."""
+
+    def abort_next(self) -> None:
+        """Lets it abort the next transaction that it begins."""
 
 
 class Operation(Protocol):
@@ -116,6 +160,9 @@ class Disk(Protocol):
     def slow(self, factor: int, until: Micros = NEVER, flush: Spread | None = None) -> None:
         """Takes so many times as long, or flushes as slowly, until an instant of the kernel's."""
 
+    def slow_reads(self, factor: int, latency: Spread | None = None) -> None:
+        """Takes so many times as long for what the page cache lacks, or that long an access."""
+
     def stall(self) -> None:
         """Completes no operation."""
 
@@ -146,6 +193,13 @@ class Host(Protocol):
     powered: bool
     clock_offset_us: Micros
     """Difference of its clock from the true time."""
+
+    @property
+    def drifted_us(self) -> Micros:
+        """Gain of its clock by drifting, as far as it was not set right."""
+
+    def drift(self, ppm: int) -> None:
+        """Lets its clock gain so many millionths; 0: it is set right, and keeps time."""
 
     @property
     def in_use(self) -> bool:
@@ -236,6 +290,19 @@ class World(Protocol):
 
     def reader(self, name: str) -> Reader | None:
         """The consumer of that name; ``None`` if there is none."""
+
+    def transactions(self, name: str) -> Transactions | None:
+        """The transactional producer of that name; ``None`` if there is none."""
+
+    @property
+    def misled(self) -> Mapping[NodeId, int]:
+        """Connections of clients that went by a wrong name, by the server that they meant."""
+
+    def misname(self, node: NodeId, other: NodeId | None) -> None:
+        """A broker advertises another one's address (NO_LEADER: nobody's); ``None``: its own."""
+
+    def coordinator_of(self, transactional_id: str) -> NodeId:
+        """Coordinator of a transactional id; NO_LEADER between two."""
 
     def is_no_op(self, request: Request) -> bool:
         """True if an administrator's request would change nothing."""

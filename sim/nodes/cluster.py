@@ -4,7 +4,7 @@ Roles are those that an omniscient observer sees: the leader of a partition is t
 controller's committed state.
 """
 
-from sim.ids import NodeId, Offset, TopicPartition, server_name
+from sim.ids import NO_LEADER, TRANSACTIONS_TOPIC, NodeId, Offset, TopicPartition, server_name
 from sim.kernel import Kernel
 from sim.nodes.broker.combined import CombinedNode
 from sim.nodes.broker.node import BrokerNode
@@ -12,11 +12,13 @@ from sim.nodes.broker.zookeeper import ZkControl
 from sim.nodes.clients.admin import AdminNode
 from sim.nodes.clients.consumer import ConsumerNode
 from sim.nodes.clients.producer import ProducerNode
+from sim.nodes.clients.transactional_producer import TransactionalProducerNode
 from sim.nodes.controller.node import ControllerNode
 from sim.nodes.process.base import Node
 from sim.nodes.process.server import ServerNode
 from sim.nodes.zookeeper.node import ZooKeeperNode
 from sim.protocol.controller.no_ops import is_no_op
+from sim.protocol.coordinator.lookup import find_coordinator
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.delete_records import UP_TO_HIGH_WATERMARK, DeleteRecordsRequest
 from sim.protocol.metadata.image import MetadataImage
@@ -43,10 +45,29 @@ class Cluster:
         self.zookeepers: dict[NodeId, ZooKeeperNode] = {}
         """Servers of the ensemble; none under KRaft."""
         self._administrator: AdminNode | None = None
+        self._misnamed: dict[NodeId, NodeId] = {}
+        """Servers behind wrong advertised names; NO_LEADER: nobody."""
+        self.misled: dict[NodeId, int] = {}
+        """Connections of clients that went by a wrong name, by the server that they meant."""
 
     def server(self, node: NodeId) -> ServerNode | None:
         """Server with a ``node.id``."""
         return self.brokers.get(node) or self.controllers.get(node) or self.zookeepers.get(node)
+
+    def advertised(self, node: NodeId) -> ServerNode | None:
+        """Server that answers at a server's advertised name; ``None``: the name has no address."""
+        if node not in self._misnamed:
+            return self.server(node)
+        self.misled[node] = self.misled.get(node, 0) + 1
+        other = self._misnamed[node]
+        return None if other == NO_LEADER else self.server(other)
+
+    def misname(self, node: NodeId, other: NodeId | None) -> None:
+        """A broker advertises another one's address (NO_LEADER: nobody's); ``None``: its own."""
+        if other is None:
+            self._misnamed.pop(node, None)
+        else:
+            self._misnamed[node] = other
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -111,6 +132,15 @@ class Cluster:
         """The consumer of that name; ``None`` if there is none."""
         node = self.nodes.get(name)
         return node if isinstance(node, ConsumerNode) else None
+
+    def transactions(self, name: str) -> TransactionalProducerNode | None:
+        """The transactional producer of that name; ``None`` if there is none."""
+        node = self.nodes.get(name)
+        return node if isinstance(node, TransactionalProducerNode) else None
+
+    def coordinator_of(self, transactional_id: str) -> NodeId:
+        """Coordinator of a transactional id; NO_LEADER between two."""
+        return find_coordinator(self.image, transactional_id, TRANSACTIONS_TOPIC).coordinator
 
     def is_no_op(self, request: Request) -> bool:
         """True if an administrator's request would change nothing."""

@@ -66,6 +66,8 @@ class Disk:
         self._factor = 1
         self._slow_flush: Delays | None = None
         self._slow_until: Micros = NEVER
+        self._read_factor = 1
+        self._slow_read: Delays | None = None
         self._stalled = False
         self._head = -1
         self._marks: deque[tuple[Micros, int]] = deque()
@@ -100,7 +102,12 @@ class Disk:
         accesses = read.runs - (read.first == self._head)
         self._head = read.last
         transfer = -(-read.bytes * SECOND // self.spec.read_bytes_per_s)
-        return accesses * self.spec.access_us + transfer
+        if self._read_factor == 1 and self._slow_read is None:
+            return accesses * self.spec.access_us + transfer
+        self._note("slow reads")
+        if self._slow_read is not None:
+            return sum(self._slow_read.draw() for _ in range(max(accesses, 1))) + transfer
+        return (accesses * self.spec.access_us + transfer) * self._read_factor
 
     def writers_wait_until(self) -> Micros:
         """The instant until which writers wait because too much is dirty; past if they need not."""
@@ -142,6 +149,14 @@ class Disk:
         self._slow_flush = None if flush is None else Delays(flush, self._unit)
         self._slow_until = until
 
+    def slow_reads(self, factor: int, latency: Spread | None = None) -> None:
+        """Makes reads that miss the page cache take so many times as long.
+
+        With ``latency`` each of their accesses takes that long instead.
+        """
+        self._read_factor = factor
+        self._slow_read = None if latency is None else Delays(latency, self._unit)
+
     def stall(self) -> None:
         """Stalls the disk: operations begin but do not end until it is healed."""
         self._stalled = True
@@ -170,8 +185,8 @@ class Disk:
 
         The process that had it open still gets EIO: the new one is mounted at a start.
         """
-        self._factor = 1
-        self._slow_flush = None
+        self._factor = self._read_factor = 1
+        self._slow_flush = self._slow_read = None
         if self.store.failed and not self.store.awaits_mount:
             self.store.wipe()
             self._marks.clear()

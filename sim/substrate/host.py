@@ -10,7 +10,7 @@ from sim.substrate.disk import Disk
 from sim.substrate.links import CLIENTS
 from sim.substrate.network import Network
 from sim.substrate.wakeups import Wakeups
-from sim.units import Bytes, Micros
+from sim.units import MS, Bytes, Micros
 
 
 class Servers:
@@ -69,6 +69,14 @@ class Servers:
                 self._free[i] = sooner
         self._free.sort()
 
+    def resize(self, count: int) -> None:
+        """Adds idle servers, or removes those that are idle, or would be first.
+
+        Source: ``KafkaRequestHandlerPool.resizeThreadPool``, whose threads end their request first.
+        """
+        self._free = sorted(self._free)[max(0, len(self._free) - count) :]
+        self._free = [-(1 << 60)] * (count - len(self._free)) + self._free
+
     def free_at(self) -> Micros:
         """Instant at which the next server is free."""
         return self._free[0]
@@ -109,6 +117,10 @@ class HostedProcess(Protocol):
         """Divides remaining service times by ``by``, as the CPU is faster again."""
 
 
+DRIFT_STEP_US: Micros = 10 * MS
+"""Time between two steps of a clock that drifts; a modelling choice."""
+
+
 @dataclass(frozen=True, slots=True)
 class HostSpec:
     """Threads of a server's process (``num.network.threads``, ``num.io.threads``), and memory."""
@@ -145,6 +157,10 @@ class Host:
         self._add_threads()
         self.clock_offset_us: Micros = 0
         """Offset of its clock from the true time."""
+        self.clock_ppm = 0
+        """Millionths by which its clock gains on the true time; negative: it loses."""
+        self._drifted: Micros = 0
+        self._drifts_since: Micros = 0
         self.disks: list[Disk] = []
         self.memory_is_bounded = True
         """True if heaps limit the memory of processes here."""
@@ -212,6 +228,31 @@ class Host:
                 self.cores.speed_up(before)
             for node in self.nodes:
                 node.speed_up(before)
+
+    def drift(self, ppm: int) -> None:
+        """Lets its clock gain so many millionths from now on; 0: it is set right, and is right."""
+        kernel = self.network.kernel
+        if not ppm:
+            self.clock_offset_us -= self._drifted
+            self._drifted = 0
+        self.clock_ppm = ppm
+        self._drifts_since = kernel.time
+        if ppm:
+            kernel.call_in(DRIFT_STEP_US, self._drift_on, self._drifts_since)
+
+    def _drift_on(self, since: Micros) -> None:
+        if not self.clock_ppm or since != self._drifts_since:
+            return
+        kernel = self.network.kernel
+        gained = (kernel.time - since) * self.clock_ppm // 1_000_000
+        self.clock_offset_us += gained - self._drifted
+        self._drifted = gained
+        kernel.call_in(DRIFT_STEP_US, self._drift_on, since)
+
+    @property
+    def drifted_us(self) -> Micros:
+        """Gain of its clock by drifting, as far as it was not set right."""
+        return self._drifted
 
     @property
     def in_use(self) -> bool:

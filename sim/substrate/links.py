@@ -78,9 +78,10 @@ class LinkRule:
     ``cut`` holds everything back, as a link does that is down: TCP tries again and again. ``hold``
     holds back until the rule is removed, and ``drop`` loses a message and its connection; both need
     ``kinds``, the types of message they concern, and what follows on the connection waits behind
-    what is held. ``delay_us`` is added; ``loss`` is a probability per packet, paid as
-    retransmission delay; ``bandwidth_bits`` is what all messages under the rule share, in bits per
-    second, 0 for no limit. With ``count``, only so many messages are concerned.
+    what is held. With ``repeat_us`` a request reaches its server once more, so long afterwards, as
+    from a connection that its client has closed. ``delay_us`` is added; ``loss`` is a probability
+    per packet, paid as retransmission delay; ``bandwidth_bits`` is what all messages under the rule
+    share, in bits per second, 0 for no limit. With ``count``, only so many messages are concerned.
     """
 
     name: str
@@ -92,6 +93,7 @@ class LinkRule:
     bandwidth_bits: int = 0
     hold: bool = False
     drop: bool = False
+    repeat_us: Micros = 0
     kinds: frozenset[str] = frozenset()
     count: int = 0
 

@@ -25,7 +25,7 @@ from sim.kernel import Kernel
 from sim.rng import Streams
 from sim.substrate.distributions import Delays
 from sim.substrate.links import CONTROL_BYTES, LinkRule, Message, NetworkSpec, retransmission_us
-from sim.substrate.rules import DROPPED, HELD, Interface, Route, RuleHandle, Waiting
+from sim.substrate.rules import DROPPED, HELD, Interface, Route, RuleHandle, Waiting  # fmt: skip
 from sim.substrate.tls import TlsSpec, sealed
 from sim.substrate.topology import Topology
 from sim.units import LONG_AGO, SECOND, Bytes, Micros
@@ -248,29 +248,13 @@ class Pipe:
 
     def _verdict(self, item: Waiting) -> Micros | None:
         """Extra delay by the rules in force, ``None`` if the route is cut, HELD or DROPPED."""
-        extra = 0
-        now = self.network.kernel.time
-        for handle in self.network.rules_on(self.route):
-            rule = handle.rule
-            if not handle.meets(item):
-                continue
-            if rule.cut:
-                handle.affected += 1
-                item.held_by = rule.name
-                return None
-            if rule.hold or rule.drop:
-                handle.affected += item.held_by != rule.name
-                item.held_by = rule.name
-                if rule.drop:
-                    return DROPPED
-                handle.holding.append(self)
-                return HELD
-            delay = rule.delay_us + self.route.loss_delay(rule.loss, item)
-            delay += handle.queue(item.size, now)
-            if delay:
-                handle.affected += 1
-                item.held_by = rule.name
-                extra += delay
+        kernel, rules = self.network.kernel, self.network.rules_on(self.route)
+        extra = self.route.verdict(rules, item, kernel.time, self)
+        if extra is not None and extra >= 0:
+            for handle in rules:
+                if handle.repeats(item):
+                    at = kernel.time + handle.rule.repeat_us
+                    kernel.call_at(at, self.connection.repeat, item, handle)
         return extra
 
     def _count_held(self, item: Waiting) -> None:
@@ -417,6 +401,22 @@ class Connection:
         if on_delivery is not None:
             on_delivery(pipe.sender.name, receiver.name, message, sent_us, held_by)
         receiver.on_message(self, message, correlation, sent_us)
+
+    def repeat(self, item: Waiting, rule: RuleHandle) -> None:
+        """Gives a request to its server again, whose answer has nobody to go to."""
+        server, message, network = self.server, item.message, self.network
+        if message is None or not server.running or not self.to_server.target.powered:
+            return
+        rule.affected += 1
+        if network.on_delivery is not None:
+            name = rule.rule.name
+            network.on_delivery(self.client.name, server.name, message, item.sent_us, name)
+        left = Connection(network, self.client, server)
+        left.server_incarnation = server.incarnation
+        left.to_client.drop()
+        server.on_accept(left)
+        server.on_message(left, message, item.correlation, item.sent_us)
+        server.on_closed(left)
 
     def _refuse(self, receiver: Endpoint) -> None:
         """Resets, as no process will read what arrived, unless the socket is still open."""

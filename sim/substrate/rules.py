@@ -45,6 +45,8 @@ class RuleHandle:
     rule: LinkRule
     _network: "_Rules"
     affected: int = 0
+    repeated: int = 0
+    """Messages that are repeated, arrived or not."""
     free_at: Micros = LONG_AGO
     """Instant at which the shared bandwidth is free again."""
     holding: "list[_Held]" = field(default_factory=list)
@@ -56,6 +58,16 @@ class RuleHandle:
         if not rule.concerns(item.message):
             return False
         return not rule.count or self.affected < rule.count or item.held_by == rule.name
+
+    def repeats(self, item: "Waiting") -> bool:
+        """True if the rule repeats this message; counts it."""
+        rule = self.rule
+        if not rule.repeat_us or not rule.concerns(item.message):
+            return False
+        if rule.count and self.repeated >= rule.count:
+            return False
+        self.repeated += 1
+        return True
 
     def queue(self, size: Bytes, start: Micros) -> Micros:
         """Delay that the shared bandwidth adds to a message."""
@@ -131,3 +143,38 @@ class Route:
             timeout = retransmission_us(made, opens=item.opens)
             arrives = 1.0 - loss
         return delay
+
+    def verdict(
+        self, rules: tuple[RuleHandle, ...], item: Waiting, now: Micros, pipe: _Held
+    ) -> Micros | None:
+        """Verdict on a message by rules: extra delay, ``None`` for a cut, HELD or DROPPED.
+
+        Args:
+            rules: Those in force.
+            item: The message.
+            now: The present instant.
+            pipe: To be released when a rule that holds the message is removed.
+        """
+        extra = 0
+        for handle in rules:
+            rule = handle.rule
+            if rule.repeat_us or not handle.meets(item):
+                continue
+            if rule.cut:
+                handle.affected += 1
+                item.held_by = rule.name
+                return None
+            if rule.hold or rule.drop:
+                handle.affected += item.held_by != rule.name
+                item.held_by = rule.name
+                if rule.drop:
+                    return DROPPED
+                handle.holding.append(pipe)
+                return HELD
+            delay = rule.delay_us + self.loss_delay(rule.loss, item)
+            delay += handle.queue(item.size, now)
+            if delay:
+                handle.affected += 1
+                item.held_by = rule.name
+                extra += delay
+        return extra

@@ -2,4 +2,4 @@
 
 from typing import Literal, TypeAlias
 
-Trouble: TypeAlias = Literal["slow", "stalled", "failed", "full", "lying"]
+Trouble: TypeAlias = Literal["slow", "slow reads", "stalled", "failed", "full", "lying"]

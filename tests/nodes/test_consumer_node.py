@@ -133,6 +133,9 @@ class World:
     def _host(self, name):
         return Host(name, "", self.network, HostSpec())
 
+    def advertised(self, node):
+        return self.server(node)
+
     def server(self, node):
         return {1: self.broker}.get(node)
 

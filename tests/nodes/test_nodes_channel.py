@@ -59,6 +59,9 @@ class Scene:
         self.client = Client("client", Host("client", "a", self.network, HostSpec()), self)
         self.client.start()
 
+    def advertised(self, node):
+        return self.server(node)
+
     def server(self, node):
         return self.listener
 

@@ -41,6 +41,9 @@ class World:
             settings = ControllerSettings(VOTERS)
             self.nodes[node] = ControllerNode(node, host, self, CpuSpec(), settings)
 
+    def advertised(self, node):
+        return self.server(node)
+
     def server(self, node):
         return self.nodes.get(node)
 

@@ -32,9 +32,19 @@ EACH_KIND = {
     "corrupt-replica": {"target": LEADER},
     "torn-write": {"target": LEADER},
     "misdirected-write": {"target": LEADER},
+    "cut-file": {"target": LEADER, "bytes": 50},
+    "duplicate": {
+        "message": "ProduceRequest", "from": "shop", "to": "all brokers", "later": "50ms",
+        "for": "1s",
+    },
+    "clock-drift": {"target": LEADER, "ppm": 1000, "for": "1s"},
     "one-of": {"of": [{"do": "pause", "target": LEADER, "for": "1s"}]},
-}
+}  # fmt: skip
 """At work in a small cluster; an administrator's operations have tests of their own."""
+
+ELSEWHERE = {"bit-rot", "slow-reads", "wrong-advertised-name"}
+"""Kinds that need more than a small cluster to be noticed: a reader, cold disks, a new connection.
+Their tests are in ``test_scenarios_file_damage.py`` and ``test_scenarios_wrong_names.py``."""
 
 DARK = "broker-3"
 """Without power from 0.5 s to 7 s, its disks empty from 1 s on."""
@@ -88,5 +98,16 @@ IDLE = {
     "add-controller": {"target": "controller-1"},
     "remove-controller": {"target": "controller-1"},
     "add-broker": {"target": "broker-4"},
-}
-"""A line of each kind that can do nothing; but for those that are of another cluster."""
+    "cut-file": {"target": DARK, "partition": "lonely-0", "bytes": 1},
+    "bit-rot": {"target": DARK, "partition": "lonely-0"},
+    "duplicate": {
+        "message": "AddRaftVoterRequest", "from": "all brokers", "later": "1s", "for": "1s",
+    },
+    "clock-drift": {"target": DARK, "ppm": 1000, "for": "1s"},
+    "slow-reads": {"target": DARK, "factor": 9, "for": "1s"},
+    "wrong-advertised-name": {"target": "broker-4", "for": "1s"},
+    "abort-transaction": {"target": "ended"},
+    "alter-broker-config": {"config": {"log.retention.ms": 604_800_000}},
+    "unregister": {"target": DARK},
+}  # fmt: skip
+"""A line of each kind that can do nothing; but for decommission, which is of another cluster."""

@@ -38,6 +38,14 @@ HARMLESS = (
     "reassign", "elect-leader", "alter-config",
 )  # fmt: skip
 
+LATER = ("duplicate", "clock-drift", "slow-reads", "bit-rot", "cut-file", "alter-broker-config")
+"""Kinds that came later; files are damaged on a broker that may lose what it had."""
+
+LATER_FROM = 10_000
+"""First seed whose scenario has one or two of them, too: those before stay what they were."""
+
+REPEATED = ("ProduceRequest", "FetchRequest", "AlterPartitionRequest", "BrokerHeartbeatRequest")
+
 MESSAGES = (
     "FetchResponse", "FetchRequest", "ProduceResponse", "ProduceRequest", "AlterPartitionRequest",
     "BrokerHeartbeatRequest", "VoteRequest",
@@ -57,7 +65,11 @@ def drawn(seed: int) -> Drawn:
     frugal = chance.random() < 0.6
     topics = _topics(chance)
     cluster = _cluster(chance)
-    faults = _Faults(chance, cluster, topics, frugal).drawn()
+    befalls = _Faults(chance, cluster, topics, frugal)
+    faults = befalls.drawn()
+    if seed >= LATER_FROM:
+        faults += befalls.drawn_later(random.Random(f"swarm/{seed}/later"))
+        faults.sort(key=lambda fault: int(str(fault["at"]).removesuffix("ms")))
     document = {
         "claim": "Whatever happens, no promise is broken, and afterwards all goes on.",
         "cluster": cluster,
@@ -198,6 +210,38 @@ class _Faults:
             known = [_meaning(fault) for fault in found]
             found += [fault for fault in self._fault(kind) if _meaning(fault) not in known]
         return sorted(found, key=lambda fault: int(str(fault["at"]).removesuffix("ms")))
+
+    def drawn_later(self, chance: random.Random) -> list[dict[str, object]]:
+        self._chance = chance
+        kinds = self._chance.sample(LATER, self._chance.randint(1, 2))
+        return [self._later(kind) for kind in kinds]
+
+    def _later(self, kind: str) -> dict[str, object]:
+        at = self._at()
+        window = self._window(at)
+        match kind:
+            case "duplicate":
+                message = self._chance.choice(REPEATED)
+                ends = {"from": self._names} if message != "ProduceRequest" else {
+                    "from": "orders-desk", "to": "all brokers"}  # fmt: skip
+                if message == "FetchRequest":
+                    ends = {"from": self._names[:1], "to": self._names[1:]}
+                return {"do": kind, "message": message, "later": "150ms", **ends, **window}
+            case "clock-drift":
+                way = self._chance.choice(("fast", "slow"))
+                return {"do": kind, "target": self._broker(), "ppm": 50_000, "direction": way,
+                        **window}  # fmt: skip
+            case "slow-reads":
+                return {"do": kind, "target": self._chance.choice(self._names), "factor": 50,
+                        **window}  # fmt: skip
+            case "alter-broker-config":
+                return {"at": f"{at}ms", "do": kind, "config": {
+                    "log.cleaner.backoff.ms": 300, "num.io.threads": 4}}  # fmt: skip
+            case _:
+                where = {"target": self._chance.choice(self._frail),
+                         "partition": self._chance.choice(self._partitions)}  # fmt: skip
+                more = {"bytes": 40} if kind == "cut-file" else {"segment": "any"}
+                return {"at": f"{at}ms", "do": kind, **where, **more}
 
     def _at(self, earliest: int = 1_000) -> int:
         return self._chance.randint(earliest, FAULTS_UNTIL * 1_000)

@@ -9,8 +9,10 @@ from struct import Struct
 from typing import Final
 
 from sim.ids import Offset, TopicPartition
+from sim.log.store.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from sim.log.store.files import FileStore
 from sim.log.store.platter import PAGE
+from sim.log.store.stored_file import Rot
 from sim.units import Bytes
 
 Chance = Callable[[], float]
@@ -103,6 +105,68 @@ def misdirect_a_write(
     data = was.read(0, size)
     store.overwrite(name, at, page[:length])
     return _first_from(data, at), _first_from(data, size)
+
+
+CUT_FILES: Final[dict[str, str]] = {
+    "log": ".log", "index": ".index", "timeindex": ".timeindex", "snapshot": ".snapshot",
+}  # fmt: skip
+"""Endings of a replica's files, of which the newest is cut."""
+
+CUT_CHECKPOINTS: Final[dict[str, str]] = {
+    "recovery-points": RECOVERY_POINTS, "log-starts": LOG_STARTS,
+}  # fmt: skip
+"""Files of a log directory that can be cut."""
+
+
+def cut_file(store: FileStore, partition: TopicPartition, file: str, size: Bytes) -> str:
+    """Cuts the last bytes of the newest file of a kind, all of them if it has fewer.
+
+    Returns:
+        Name of the file and bytes that were cut, as text; empty if there was nothing to cut.
+    """
+    directory = str(partition)
+    if directory not in store.directories():
+        return ""
+    if file in CUT_CHECKPOINTS:
+        name = CUT_CHECKPOINTS[file]
+    else:
+        ending = CUT_FILES[file]
+        found = [each for each in store.names(directory) if each.endswith(ending)]
+        name = f"{directory}/{found[-1]}" if found else ""
+    before = store.size_of(name) or 0
+    if not before:
+        return ""
+    opened = store.open(name)
+    assert opened is not None, "it was there"
+    opened.truncate(max(before - size, 0))
+    return f"{min(size, before)} bytes of {name}"
+
+
+def let_rot(
+    store: FileStore, partition: TopicPartition, which: str, bits: int, unit: Chance
+) -> tuple[str, Rot] | None:
+    """Flips bits within a page of a segment on the platter.
+
+    Args:
+        store: The log directory.
+        partition: The log.
+        which: ``oldest``, ``newest`` or ``any`` segment that has bytes on the platter.
+        bits: How many, in one page.
+        unit: Chance.
+
+    Returns:
+        The file's name and the bytes; ``None`` if no byte of the log is on the platter.
+    """
+    opened = [store.open(name) for name in _logs(store, str(partition))]
+    files = [file for file in opened if file is not None and file.clean_bytes]
+    if not files:
+        return None
+    chosen = {"oldest": 0, "newest": -1}.get(which)
+    file = files[int(unit() * len(files)) if chosen is None else chosen]
+    at = _place(file.clean_bytes, unit)
+    length = min(PAGE, file.clean_bytes - at)
+    flips = [(int(unit() * length), int(unit() * 8)) for _ in range(bits)]
+    return file.name, file.decay(at, list(dict.fromkeys(flips)))
 
 
 def _first_from(data: bytes, position: Bytes) -> Offset:

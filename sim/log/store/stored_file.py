@@ -5,6 +5,7 @@ Only appends are cached; the tail is kept as the chunks that were appended, by r
 Source: Linux page cache; the rest is our own.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from sim.log.store.page_cache import ColdRead, PageCache
@@ -32,10 +33,33 @@ class Platter(Protocol):
         """Raises if the disk has failed."""
 
 
+class Rot:
+    """Bytes of a file that are not what was written, and how often they were read since.
+
+    Args:
+        start: The first of them.
+        end: Behind the last of them.
+    """
+
+    __slots__ = ("end", "reads", "start")
+
+    def __init__(self, start: Bytes, end: Bytes) -> None:
+        self.start = start
+        self.end = end
+        self.reads = 0
+
+    def note(self, start: Bytes, end: Bytes) -> None:
+        """Counts a read."""
+        if start < self.end and self.start < end:
+            self.reads += 1
+
+
 class StoredFile:
     """One file: its clean part is in the real file, its dirty tail in memory."""
 
-    __slots__ = ("_chunks", "_clean", "_deleted", "_number", "_store", "_touched", "name", "size")
+    __slots__ = (
+        "_chunks", "_clean", "_deleted", "_number", "_rot", "_store", "_touched", "name", "size",
+    )  # fmt: skip
 
     def __init__(self, store: Platter, name: str, size: Bytes) -> None:
         self._store = store
@@ -44,6 +68,7 @@ class StoredFile:
         self._number = store.cache.new_file()
         self._touched = False
         self._deleted = False
+        self._rot: Rot | None = None
         self.name = name
         self.size = size
         store.platter_bytes += size
@@ -81,6 +106,8 @@ class StoredFile:
         end = min(position + size, self.size)
         if position >= end:
             return b""
+        if self._rot is not None:
+            self._rot.note(position, end)
         parts = []
         if position < self._clean:
             parts.append(
@@ -204,6 +231,28 @@ class StoredFile:
         """Enters the file into a mark; returns its size."""
         self._touched = False
         return self.size
+
+    @property
+    def clean_bytes(self) -> Bytes:
+        """Bytes on the platter, from the first on."""
+        return self._clean
+
+    def decay(self, position: Bytes, bits: Sequence[tuple[Bytes, int]]) -> "Rot":
+        """Inverts bits on the platter, whose pages are in memory no more; counts their readers.
+
+        Args:
+            position: Start of the range.
+            bits: Distance of a byte from there, and number of its bit.
+        """
+        end = position
+        for distance, bit in bits:
+            at = position + distance
+            assert at < self._clean, f"{self.name} has {self._clean} bytes on the platter"
+            self.flip(at, bit)
+            end = max(end, at + 1)
+        self._store.cache.forget(self._number, self._clean, position)
+        self._rot = Rot(position, end)
+        return self._rot
 
     def flip(self, position: Bytes, bit: int) -> None:
         """Inverts one bit of the byte at the position, wherever the byte is now."""

@@ -59,6 +59,7 @@ class LogCleaner:
         self._in_progress: dict[TopicPartition, Micros] = {}
         """Logs that a cleaner has, and since when."""
         self._budget_at: Micros = LONG_AGO
+        self._ended = False
         self._uncleanable = Uncleanable(ends_cleaner=settings.error_ends_cleaner)
         share = settings.dedupe_bytes // settings.cleaner_threads
         self._capacity = capacity_of(share, settings.load_factor)
@@ -70,10 +71,23 @@ class LogCleaner:
         for _ in range(self._settings.cleaner_threads):
             self._process.call_at(self._process.kernel.time, self._clean_next)
 
+    def replaced(self, settings: UpkeepSettings) -> "LogCleaner":
+        """Cleaners with other settings; these end with the logs that they have.
+
+        Source: ``LogCleaner.reconfigure``, which ends all threads and starts others.
+        """
+        self._ended = True
+        heir = LogCleaner(self._process, self._storage, self._replicas, self._upkeep, settings)
+        heir._in_progress, heir._uncleanable = self._in_progress, self._uncleanable
+        heir.begin()
+        return heir
+
     # -- one cleaner ------------------------------------------------------------------------------
 
     def _clean_next(self) -> None:
         """Takes the dirtiest log that is due, or deletes old segments and sleeps."""
+        if self._ended:
+            return
         try:
             target = self._dirtiest()
         except (CorruptRecord, MalformedBytes):

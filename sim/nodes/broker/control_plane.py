@@ -4,6 +4,7 @@ from abc import abstractmethod
 
 from sim.ids import BrokerEpoch, NodeId
 from sim.nodes.broker.directory_moves import DirectoryMoves
+from sim.nodes.broker.dynamic_configs import DynamicBrokerConfig
 from sim.nodes.broker.logs import BrokerLogs
 from sim.nodes.broker.replicas import Replicas
 from sim.nodes.broker.transactions import BrokerTransactions
@@ -31,6 +32,7 @@ class MetadataPublisher:
         moves: Moves between log directories.
         transactions: Its transaction coordinator.
         metadata_api: Its metadata API.
+        dynamic: Its settings that change.
     """
 
     def __init__(
@@ -42,8 +44,10 @@ class MetadataPublisher:
         moves: DirectoryMoves,
         transactions: BrokerTransactions,
         metadata_api: Port,
+        dynamic: DynamicBrokerConfig,
     ) -> None:
         self._server = server
+        self._dynamic = dynamic
         self._image = image
         self.replicas = replicas
         self._logs = logs
@@ -56,6 +60,7 @@ class MetadataPublisher:
         self._transactions.published(self._image)
         self._update_quotas()
         self._server.update_acls(self._image.acls.values())
+        self._dynamic.apply(self._image)
         self.replicas.deliver(applied)
 
     def _update_quotas(self) -> None:

@@ -24,18 +24,20 @@ from sim.ids import (
 from sim.kernel import Task
 from sim.log.config import RecordRules
 from sim.log.directory.manager import LoadedLog
+from sim.log.store.stored_file import Rot
 from sim.nodes.broker.cleaners import LogCleaner
 from sim.nodes.broker.control_plane import Control, LogDirFailureHandler, MetadataPublisher
 from sim.nodes.broker.coordinators import Codec, CoordinatorStorage, InternalAppends
 from sim.nodes.broker.directory_moves import DirectoryMoves
+from sim.nodes.broker.dynamic_configs import DynamicBrokerConfig, SettingChange, upkeep_with
 from sim.nodes.broker.future_storage import FutureStorage
 from sim.nodes.broker.heap import HeapWatch
 from sim.nodes.broker.kraft import KRaftControl
 from sim.nodes.broker.logs import BrokerLogs
-from sim.nodes.broker.replica_faults import damage_replica
+from sim.nodes.broker.replica_faults import cut_file, damage_replica, let_rot
 from sim.nodes.broker.replicas import Replicas
 from sim.nodes.broker.replication import RaftDisks, raft_manager_of, replica_manager_of
-from sim.nodes.broker.settings import BrokerSettings
+from sim.nodes.broker.settings import BrokerSettings, UpkeepSettings
 from sim.nodes.broker.shares import BrokerShares
 from sim.nodes.broker.transactions import BrokerTransactions
 from sim.nodes.broker.upkeep import LogUpkeep
@@ -112,8 +114,10 @@ class BrokerNode(ServerNode):
         self._applied_acls: AppliedAcls | None = None
         if settings.authorizer is not None:
             self._applied_acls = AppliedAcls(node_id, settings.authorizer, world.trace)
+        self.setting_changes: list[SettingChange] = []
+        """Settings that changed while it ran, of all incarnations."""
         self._coordinators: dict[str, CoordinatorStorage] = {}
-        self.image = MetadataImage()
+        self.image = MetadataImage(file=settings.file.of(node_id))
         self._known = self.image
         self._ends: dict[TopicPartition, Offset] = {}
         self._starts: dict[TopicPartition, Offset] = {}
@@ -150,9 +154,10 @@ class BrokerNode(ServerNode):
         """Opens the disks, creates the machines, and begins to register during log recovery."""
         # Logs are loaded with the topic configs that the metadata had, before it is read again.
         self._known = self.image if self.image.offset else self._known
-        self.image = MetadataImage()
+        self.image = MetadataImage(file=self._known.file)
         self.control.published = False
         self._stopping = False
+        self._cleaner: LogCleaner | None = None
         self.listening = False
         try:
             self.storage = Storage(
@@ -279,9 +284,7 @@ class BrokerNode(ServerNode):
     def _life(self, loaded: tuple[LoadedLog, ...]) -> Task:
         """The process's main task: start, recover the logs, then keep the checkpoints."""
         settings, storage, replicas = self.settings, self.storage, self.replicas
-        publisher = MetadataPublisher(
-            self, self.image, replicas, self.logs, self.moves, self.transactions, self.metadata_api
-        )
+        publisher = self._publisher()
         self.control.observe(publisher)
         self.perform(replicas.port, replicas.manager.start(self.now()))
         self.control.begin()
@@ -290,10 +293,37 @@ class BrokerNode(ServerNode):
         expiry_check_us = settings.producers.check_us
         upkeep = LogUpkeep(self, storage, replicas, settings.upkeep, expiry_check_us)
         upkeep.begin()
-        LogCleaner(self, storage, replicas, upkeep, settings.upkeep).begin()
+        cleaning = upkeep_with(settings.upkeep, self.image.server_configs())
+        self._cleaner = LogCleaner(self, storage, replicas, upkeep, cleaning)
+        self._cleaner.begin()
         if settings.heap is not None:
             HeapWatch(self, storage, settings.heap).begin()
         yield from self.logs.keep()
+
+    def _publisher(self) -> MetadataPublisher:
+        replicas = self.replicas
+        dynamic = DynamicBrokerConfig(
+            self.image.file,
+            self.host,
+            replicas,
+            self.settings.upkeep,
+            self._clean_with,
+            self.setting_changes,
+        )
+        return MetadataPublisher(
+            self,
+            self.image,
+            replicas,
+            self.logs,
+            self.moves,
+            self.transactions,
+            self.metadata_api,
+            dynamic,
+        )
+
+    def _clean_with(self, settings: UpkeepSettings) -> None:
+        if self._cleaner is not None:
+            self._cleaner = self._cleaner.replaced(settings)
 
     def storage_failed(self, failure: StorageFailed) -> None:
         """Takes a failed log directory offline; without a directory left, the broker ends.
@@ -459,3 +489,13 @@ class BrokerNode(ServerNode):
     def damage_replica(self, way: str, partition: TopicPartition, stream: str) -> bool:
         """Do something to one replica's files by chance of that name; whether there was any."""
         return damage_replica(self, way, partition, stream)
+
+    def cut_file(self, partition: TopicPartition, file: str, size: int) -> str:
+        """Cuts the end of one of a replica's files, with the process down; what was cut."""
+        return cut_file(self, partition, file, size)
+
+    def let_rot(
+        self, partition: TopicPartition, which: str, bits: int, stream: str
+    ) -> tuple[str, Rot] | None:
+        """Flips bits of a replica on the platter; the file and the bytes."""
+        return let_rot(self, partition, which, bits, stream)

@@ -9,8 +9,10 @@ from typing import Final
 from sim.ids import TopicPartition
 from sim.log.directory import damage
 from sim.log.store.files import FileStore
+from sim.log.store.stored_file import Rot
 from sim.nodes.process.server import ServerNode
 from sim.trace.rows.log import Truncations
+from sim.units import Bytes
 
 _Work = Callable[[FileStore, TopicPartition, Callable[[], float]], bool]
 
@@ -42,6 +44,39 @@ def damage_replica(server: ServerNode, way: str, partition: TopicPartition, stre
     if was_running:
         server.start()
     return any(done)
+
+
+def cut_file(server: ServerNode, partition: TopicPartition, file: str, size: Bytes) -> str:
+    """Kills the process if it runs, cuts the end of a file, and starts it again.
+
+    Returns:
+        What was cut, as text; empty if there was nothing.
+    """
+    was_running = server.running
+    if was_running:
+        server.crash()
+    stores = [disk.store for disk in server.host.disks if not disk.store.failed]
+    cut = [damage.cut_file(store, partition, file, size) for store in stores]
+    if was_running:
+        server.start()
+    return ", ".join(text for text in cut if text)
+
+
+def let_rot(
+    server: ServerNode, partition: TopicPartition, which: str, bits: int, stream: str
+) -> tuple[str, Rot] | None:
+    """Flips bits of a replica on the platter, while its process runs on.
+
+    Returns:
+        The file and the bytes; ``None`` if no byte of the replica is on a disk that can be read.
+    """
+    unit = server.streams.named(f"{stream}/{server.name}/{partition}").unit
+    for disk in server.host.disks:
+        if not disk.store.failed:
+            found = damage.let_rot(disk.store, partition, which, bits, unit)
+            if found is not None:
+                return found
+    return None
 
 
 def _misdirect(

@@ -16,6 +16,7 @@ from sim.protocol.coordinator.share.coordinator import ShareCoordinatorConfig
 from sim.protocol.coordinator.transaction.config import TransactionConfig
 from sim.protocol.kraft.types import QuorumConfig
 from sim.protocol.kraft.voter_set import DynamicMember
+from sim.protocol.metadata.server_configs import NO_FILE, ServerFile
 from sim.protocol.quotas.client import ClientQuotaConfig
 from sim.protocol.quotas.connection import ConnectionQuotaConfig
 from sim.protocol.raft_groups.types import RaftConfig
@@ -115,6 +116,8 @@ class BrokerSettings:
     """``None``: the scenario has no connection quotas."""
     authorizer: AuthorizerConfig | None = None
     """``None``: without ``authorizer.class.name``."""
+    file: ServerFile = NO_FILE
+    """Settings that may change while it runs, as in its file."""
     codecs: bool = False
     """True if batches may be compressed, by producers or for a topic: handlers pay for it then."""
     heap: HeapSpec | None = None

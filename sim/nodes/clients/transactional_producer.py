@@ -44,19 +44,38 @@ class TransactionalProducerNode(TransactingNode):
     ) -> None:
         super().__init__(name, host, world, client, spec)
         self.transactions = transactions
+        self.aborts_chosen = 0
+        """Transactions aborted because a fault chose them."""
+        self._chosen = 0
         self.performers[ProducerStopped] = self._stopped
 
     def make_machine(self, source: ArrivalSource, setup: ProducerSetup) -> Producer:
         """Creates the client library of a new process, and its application."""
         chance = self.streams.named(f"transactions/{self.name}").unit
         spec = self.transactions
-        plan = TransactionPlan(
-            spec.records,
-            spec.every_us,
-            lambda: chance() * 1e6 < spec.abort_ppm,
-            spec.adds_partitions,
-        )
+
+        def aborts() -> bool:
+            drawn = chance() * 1e6 < spec.abort_ppm
+            return self._take_chosen() or drawn
+
+        plan = TransactionPlan(spec.records, spec.every_us, aborts, spec.adds_partitions)
         return TransactionalProducer(setup, source, plan, spec.version)
+
+    @property
+    def transactional_id(self) -> str:
+        """``transactional.id``."""
+        return self.config.transactional_id
+
+    def abort_next(self) -> None:
+        """Lets the application abort the next transaction that it begins."""
+        self._chosen += 1
+
+    def _take_chosen(self) -> bool:
+        if not self._chosen:
+            return False
+        self._chosen -= 1
+        self.aborts_chosen += 1
+        return True
 
     # -- effects ----------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
 from sim.protocol import effects as fx
 from sim.substrate.host import Host
-from sim.substrate.network import Connection, Message
+from sim.substrate.network import Connection, Endpoint, Message
 from sim.substrate.tls import TlsSpec
 from sim.units import Micros
 
@@ -166,9 +166,19 @@ class Node(Requester):
         """Begins a connection to a server; the channel gets the outcome."""
         server = self.world.server(peer)
         assert server is not None, f"no server with id {peer}"
-        connection = self.network.connect(self, server, self.tls_to(peer))
+        found = self.address_of(peer)
+        if found is None:
+            # UnknownHostException: NetworkClient closes the node's connection at once.
+            connection = Connection(self.network, self, server)
+            self.kernel.call_at(self.kernel.time, self.on_closed, connection)
+        else:
+            connection = self.network.connect(self, found, self.tls_to(peer))
         self._by_connection[connection] = channel
         return connection
+
+    def address_of(self, peer: NodeId) -> Endpoint | None:
+        """Server behind the name that a server advertises to clients; ``None``: nobody."""
+        return self.world.advertised(peer)
 
     def close_connection(self, connection: Connection) -> None:
         """Closes a connection; its channel gets no more events of it."""

@@ -91,7 +91,12 @@ class Dispatcher(Process):
         if timer is None:
             event = TimerFired(effect.name)
             timer = port.timers[effect.name] = self.timer(self.deliver, port, event)
-        at = effect.at - self.host.clock_offset_us
+        host = self.host
+        at = effect.at - host.clock_offset_us
+        if host.clock_ppm:
+            # Its thread waits by the same crystal that its clock counts.
+            now = self.kernel.time
+            at = now + (at - now) * 1_000_000 // (1_000_000 + host.clock_ppm)
         wakeups = self.host.wakeups
         # A machine schedules the next heartbeat when the one before is made: so they drift.
         timer.set(at if wakeups is None else at + wakeups.draw())

@@ -31,6 +31,9 @@ class World(Protocol):
     def server(self, node: NodeId) -> Endpoint | None:
         """Server with a ``node.id``."""
 
+    def advertised(self, node: NodeId) -> Endpoint | None:
+        """Server that answers at a server's advertised name; ``None``: the name has no address."""
+
 
 class Process:
     """A process on a host, whatever it runs.

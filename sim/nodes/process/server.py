@@ -38,7 +38,7 @@ from sim.substrate.disk import Disk
 from sim.substrate.distributions import Delays
 from sim.substrate.host import Host
 from sim.substrate.links import Envelope
-from sim.substrate.network import Connection, Message
+from sim.substrate.network import Connection, Endpoint, Message
 from sim.trace.rows.cluster import Halts
 from sim.trace.rows.run import RequestsRow
 from sim.trace.writer import TableWriter
@@ -114,6 +114,10 @@ class ServerNode(Node):
         """
         self.listening = True
         self.note_state("running")
+
+    def address_of(self, peer: NodeId) -> Endpoint | None:
+        """Servers reach each other by another listener's name."""
+        return self.world.server(peer)
 
     def open_connections(self) -> list[Connection]:
         """Every connection of this process, outgoing and accepted."""

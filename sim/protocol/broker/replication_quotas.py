@@ -54,6 +54,10 @@ class ReplicationQuota:
         self._rate = SampledRate(config.samples, config.window_ms)
         self._partitions: dict[TopicPartition, None] = {}
 
+    def set_rate(self, bytes_per_s: int) -> None:
+        """Applies another rate."""
+        self._bound = bytes_per_s
+
     def configure(self, partition: TopicPartition, configs: Mapping[str, str]) -> None:
         """Applies a topic's settings to one of its partitions on this broker."""
         listed = configs.get(self._setting, "").split(",")

@@ -82,7 +82,7 @@ def create_partitions(
 
 
 def alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest) -> Decision:
-    """Changes settings of a topic or of the cluster; unchanged values make no record.
+    """Changes settings of a topic, a broker or the cluster; a topic's unchanged make no record.
 
     Any change of ``min.insync.replicas`` clears the eligible leader replicas of the topics
     concerned: they were eligible by the old minimum (KIP-966).
@@ -90,6 +90,8 @@ def alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest)
     if request.topic and request.topic not in image.topic_ids:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return Decision((), IncrementalAlterConfigsResponse(error))
+    if _touches_elr(image, request):
+        return Decision((), IncrementalAlterConfigsResponse(ErrorCode.INVALID_CONFIG))
     kind = TOPIC_RESOURCE if request.topic else BROKER_RESOURCE
     known = image.topic_configs.get(request.topic, {})
     changes = [
@@ -98,11 +100,22 @@ def alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest)
         if not request.topic or known.get(name) != value
     ]
     records: list[MetadataRecord] = [
-        ConfigRecord(kind, request.topic, name, value) for name, value in changes
+        ConfigRecord(kind, request.resource, name, value) for name, value in changes
     ]
     if has_elr(image) and any(name == "min.insync.replicas" for name, _ in changes):
         records.append(ClearElrRecord(request.topic))
     return Decision(tuple(records), IncrementalAlterConfigsResponse(ErrorCode.NONE))
+
+
+def _touches_elr(image: MetadataImage, request: IncrementalAlterConfigsRequest) -> bool:
+    """True for a minimum ISR of one broker, or none for the cluster, where there are ELRs.
+
+    Source: ``ConfigurationControlManager.validateAlterConfig`` (4.1); KIP-966.
+    """
+    if request.topic or not has_elr(image):
+        return False
+    given = [value for name, value in request.changes if name == "min.insync.replicas"]
+    return bool(given) and (request.broker != NO_LEADER or None in given)
 
 
 def elect_leaders(image: MetadataImage, request: ElectLeadersRequest) -> Decision:

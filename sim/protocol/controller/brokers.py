@@ -1,6 +1,6 @@
 """The controller's part for brokers: registration, sessions, fencing, controlled shutdown.
 
-Left out: cluster ids, features and listeners in a registration, unregistering by an administrator.
+Left out: cluster ids, features and listeners in a registration.
 
 Source: ``org.apache.kafka.controller.{ClusterControlManager,BrokerHeartbeatManager}``,
 ``ReplicationControlManager.processBrokerHeartbeat`` (4.1); KIP-500, KIP-631, KIP-966.
@@ -18,6 +18,7 @@ from sim.protocol.controller.partitions import (
     partitions_where,
 )
 from sim.protocol.controller.types import Decision
+from sim.protocol.messages.admin import UnregisterBrokerRequest, UnregisterBrokerResponse
 from sim.protocol.messages.cluster import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -31,6 +32,7 @@ from sim.protocol.metadata.records import (
     BrokerRegistrationChangeRecord,
     MetadataRecord,
     RegisterBrokerRecord,
+    UnregisterBrokerRecord,
 )
 from sim.units import Micros
 
@@ -129,8 +131,9 @@ def register(
     if old is not None and not same_process and sessions.is_valid(broker, old.epoch, now):
         return Decision((), request.refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION))
     records: list[MetadataRecord] = []
-    if old is not None and not same_process:
-        clean = old.epoch == request.previous_broker_epoch
+    if not same_process:
+        # One that was unregistered is not known to have stopped in good order.
+        clean = old is not None and old.epoch == request.previous_broker_epoch
         records.extend(_registered_again(image, broker, clean=clean))
     epoch = old.epoch if old is not None and same_process else next_offset
     records.append(
@@ -166,9 +169,7 @@ def heartbeat(
     """
     broker = request.broker
     registration = image.brokers.get(broker)
-    if registration is None:
-        return Decision((), request.refused(ErrorCode.BROKER_ID_NOT_REGISTERED)), None
-    if registration.epoch != request.broker_epoch:
+    if registration is None or registration.epoch != request.broker_epoch:
         return Decision((), request.refused(ErrorCode.STALE_BROKER_EPOCH)), None
     present = current_state(registration, sessions)
     following = next_state(image, sessions, request, present)
@@ -239,6 +240,28 @@ def fence(image: MetadataImage, registration: BrokerRegistration) -> tuple[Metad
     return (
         *leader_and_isr_updates(image, partitions, remove=broker),
         BrokerRegistrationChangeRecord(broker, registration.epoch, fenced=FENCE),
+    )
+
+
+def unregister(image: MetadataImage, request: UnregisterBrokerRequest) -> Decision:
+    """Removes a broker's registration, and the broker from every ISR; its replicas stay its own.
+
+    A process that runs gets no message: its heartbeats are refused from then on, and it registers
+    again only when it is restarted.
+
+    Source: ``ReplicationControlManager.{unregisterBroker,handleBrokerUnregistered}`` (4.1).
+    """
+    broker = request.broker
+    registration = image.brokers.get(broker)
+    if registration is None:
+        return Decision((), request.refused(ErrorCode.BROKER_ID_NOT_REGISTERED))
+    in_isr = partitions_where(image, lambda r: broker in r.in_sync)
+    return Decision(
+        (
+            *leader_and_isr_updates(image, in_isr, remove=broker),
+            UnregisterBrokerRecord(broker, registration.epoch),
+        ),
+        UnregisterBrokerResponse(ErrorCode.NONE),
     )
 
 

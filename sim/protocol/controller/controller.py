@@ -23,7 +23,14 @@ from sim.protocol.controller.admin import (
     delete_topics,
     elect_leaders,
 )
-from sim.protocol.controller.brokers import BrokerState, Sessions, fence, heartbeat, register
+from sim.protocol.controller.brokers import (
+    BrokerState,
+    Sessions,
+    fence,
+    heartbeat,
+    register,
+    unregister,
+)
 from sim.protocol.controller.elections import ElectionKind
 from sim.protocol.controller.log_dirs import assign_replicas
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE, MutationQuota, MutationQuotas
@@ -64,6 +71,7 @@ from sim.protocol.messages.admin import (
     DeleteTopicsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
+    UnregisterBrokerRequest,
 )
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.cluster import (
@@ -104,6 +112,7 @@ CONTROLLER_REQUESTS: Final[tuple[type[Request], ...]] = (
     DeleteAclsRequest,
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
+    UnregisterBrokerRequest,
     DecommissionBrokerRequest,
 )
 """Requests that the active controller answers; those of Raft groups in a subclass."""
@@ -139,7 +148,7 @@ class Controller:
         """
         self.node = node
         self.config = config
-        self.committed = MetadataImage()
+        self.committed = MetadataImage(file=config.file.of(node))
         """State after every record committed by now."""
         self._unit = unit
         quotas = config.mutation_quotas
@@ -292,6 +301,8 @@ class Controller:
                 decision = register(
                     image, self._sessions, request, next_offset=image.offset, now=self._now
                 )
+            case UnregisterBrokerRequest():
+                decision = unregister(image, request)
             case AllocateProducerIdsRequest():
                 decision = allocate_producer_ids(image, request)
             case AssignReplicasToDirsRequest():

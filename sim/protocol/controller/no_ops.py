@@ -6,6 +6,7 @@ Source: ``ConfigurationControlManager.incrementalAlterConfigResource``,
 ``ClientQuotaControlManager.alterClientQuotas``, ``PartitionChangeBuilder.build``.
 """
 
+from sim.ids import NO_LEADER
 from sim.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest
 from sim.protocol.messages.admin import (
     AlterClientQuotasRequest,
@@ -16,15 +17,20 @@ from sim.protocol.messages.base import Request
 from sim.protocol.metadata.image import MetadataImage
 
 
+def known_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest) -> dict[str, str]:
+    """Present settings of the topic, the broker or the cluster that a request is about."""
+    if request.topic:
+        return image.topic_configs.get(request.topic, {})
+    if request.broker != NO_LEADER:
+        return image.broker_configs.get(request.broker, {})
+    return image.cluster_configs
+
+
 def is_no_op(image: MetadataImage, request: Request) -> bool:
     """True if a request to the controller would change nothing; false for one it would refuse."""
     match request:
         case IncrementalAlterConfigsRequest():
-            known = (
-                image.topic_configs.get(request.topic, {})
-                if request.topic
-                else image.cluster_configs
-            )
+            known = known_configs(image, request)
             return all(known.get(name) == value for name, value in request.changes)
         case AlterClientQuotasRequest():
             return all(

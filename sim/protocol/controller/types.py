@@ -19,6 +19,7 @@ from sim.protocol.kraft.types import (
 )
 from sim.protocol.messages.base import Response
 from sim.protocol.metadata.records import MetadataRecord
+from sim.protocol.metadata.server_configs import NO_FILE, ServerFile
 from sim.trace.emit import Emit
 from sim.units import MS, SECOND, Micros
 
@@ -63,6 +64,8 @@ class ControllerConfig:
     """``transaction.version``: 2 with epoch bumps (KIP-890), as in new clusters since 4.0, or 0."""
     cluster_configs: tuple[tuple[str, str], ...] = ()
     """Cluster-wide defaults of topic settings, in Kafka's names; written to a new cluster."""
+    file: ServerFile = NO_FILE
+    """Settings that may change while it runs, as in its file."""
     delete_topics: bool = True
     """``delete.topic.enable``."""
     elections_max: int = 1_000

@@ -102,10 +102,7 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
         yield TopicRecord(name, topic_id)
         for number in range(image.partition_counts[name]):
             yield _partition(number, image.partitions[TopicPartition(name, number)])
-    for name in sorted(image.cluster_configs):
-        yield ConfigRecord(BROKER_RESOURCE, "", name, image.cluster_configs[name])
-    for broker in sorted(image.memberships):
-        yield ConfigRecord(BROKER_RESOURCE, str(broker), MEMBERSHIP, image.memberships[broker])
+    yield from _broker_settings(image)
     for topic, configs in image.topic_configs.items():
         for name in sorted(configs):
             yield ConfigRecord(TOPIC_RESOURCE, topic, name, configs[name])
@@ -116,6 +113,17 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
         yield AccessControlEntryRecord(entry_id, acl)
     if image.next_producer_id > 0:
         yield ProducerIdsRecord(_NOBODY, _NOBODY, image.next_producer_id)
+
+
+def _broker_settings(image: MetadataImage) -> Iterator[ConfigRecord]:
+    for name in sorted(image.cluster_configs):
+        yield ConfigRecord(BROKER_RESOURCE, "", name, image.cluster_configs[name])
+    for broker in sorted(image.broker_configs):
+        configs = image.broker_configs[broker]
+        for name in sorted(configs):
+            yield ConfigRecord(BROKER_RESOURCE, str(broker), name, configs[name])
+    for broker in sorted(image.memberships):
+        yield ConfigRecord(BROKER_RESOURCE, str(broker), MEMBERSHIP, image.memberships[broker])
 
 
 def feature_records(levels: dict[str, int]) -> Iterator[FeatureLevelRecord]:

@@ -2,14 +2,14 @@
 
 Source: ``clients/src/main/resources/common/message`` (4.1): DeleteTopics, CreatePartitions,
 IncrementalAlterConfigs, AlterClientQuotas (KIP-546), AlterPartitionReassignments (KIP-455),
-ElectLeaders (KIP-460).
+ElectLeaders (KIP-460), UnregisterBroker.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 from sim.error_codes import ErrorCode
-from sim.ids import NodeId, TopicPartition
+from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.messages.base import Request, Response
 from sim.units import Micros
 
@@ -73,6 +73,13 @@ class IncrementalAlterConfigsRequest(Request):
 
     topic: str
     changes: tuple[tuple[str, str | None], ...]
+    broker: NodeId = NO_LEADER
+    """Without a topic: the one broker whose settings these are."""
+
+    @property
+    def resource(self) -> str:
+        """``ResourceName``."""
+        return self.topic if self.broker == NO_LEADER else str(self.broker)
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
@@ -82,6 +89,28 @@ class IncrementalAlterConfigsRequest(Request):
 @dataclass(frozen=True, slots=True)
 class IncrementalAlterConfigsResponse(Response):
     """NONE if the settings were changed."""
+
+    error: ErrorCode
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of each resource."""
+        return (("", self.error),)
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisterBrokerRequest(Request):
+    """A broker whose registration is to be removed (KIP-631)."""
+
+    broker: NodeId
+
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return UnregisterBrokerResponse(error)
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisterBrokerResponse(Response):
+    """NONE if the broker is not registered any more."""
 
     error: ErrorCode
 

@@ -71,3 +71,7 @@ class InitProducerIdResponse(Response):
     error: ErrorCode
     producer_id: ProducerId = -1
     producer_epoch: int = -1
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of the transactional id that an administrator fences."""
+        return (("", self.error),)

@@ -31,6 +31,7 @@ from sim.protocol.metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from sim.protocol.metadata.server_configs import NO_FILE, ServerFile, effective, of_topics
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Entity of a quota: see :class:`~sim.protocol.metadata.records.ClientQuotaRecord`."""
@@ -91,6 +92,10 @@ class MetadataImage:
     cluster_configs: dict[str, str] = field(default_factory=dict)
     client_quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
     """Quotas by entity and name, none without a value."""
+    broker_configs: dict[NodeId, dict[str, str]] = field(default_factory=dict)
+    """Settings of single brokers."""
+    file: ServerFile = NO_FILE
+    """Of the server that has this image."""
     memberships: dict[NodeId, str] = field(default_factory=dict)
     """Brokers that are joining, draining or removed, by the values of
     ``metadata_records.MEMBERSHIP``."""
@@ -124,7 +129,7 @@ class MetadataImage:
         ``ClusterControlManager.replay``.
         """
         before = self.partitions
-        fresh = MetadataImage()
+        fresh = MetadataImage(file=self.file)
         for record in records:
             fresh.offset = end_offset - 1
             fresh.replay(end_offset - 1, epoch, record)
@@ -139,6 +144,7 @@ class MetadataImage:
         self.topic_ids, self.topic_names = fresh.topic_ids, fresh.topic_names
         self.partitions, self.partition_counts = fresh.partitions, fresh.partition_counts
         self.topic_configs, self.cluster_configs = fresh.topic_configs, fresh.cluster_configs
+        self.broker_configs = fresh.broker_configs
         self.next_producer_id = fresh.next_producer_id
         self.features = fresh.features
         self.client_quotas = fresh.client_quotas
@@ -172,18 +178,30 @@ class MetadataImage:
             dict(self.features),
             dict(self.cluster_configs),
             {entity: dict(quotas) for entity, quotas in self.client_quotas.items()},
+            {broker: dict(configs) for broker, configs in self.broker_configs.items()},
+            self.file,
             dict(self.memberships),
             dict(self.acls),
         )
 
     def config_of(self, topic: str, name: str, default: str) -> str:
-        """A topic's setting: its own, or the cluster's, or the default."""
+        """A topic's setting: its own, or that of this image's server, or the default."""
         value = self.topic_configs.get(topic, {}).get(name)
-        return value if value is not None else self.cluster_configs.get(name, default)
+        return value if value is not None else self.inherited_configs().get(name, default)
 
     def configs_of(self, topic: str) -> dict[str, str]:
-        """All of a topic's settings: the cluster's, and its own before them."""
-        return {**self.cluster_configs, **self.topic_configs.get(topic, {})}
+        """All of a topic's settings: those of this image's server, and its own before them."""
+        return {**self.inherited_configs(), **self.topic_configs.get(topic, {})}
+
+    def server_configs(self) -> dict[str, str]:
+        """Settings of this image's server that are in the metadata, or may be, by its names."""
+        return effective(self.file, self.cluster_configs, self.broker_configs)
+
+    def inherited_configs(self) -> dict[str, str]:
+        """The same by the topics' names: what a topic has without a value of its own."""
+        if self.file is NO_FILE and not self.broker_configs:
+            return self.cluster_configs
+        return of_topics(self.server_configs())
 
     def effective_min_in_sync(self, topic: str) -> int:
         """``min.insync.replicas``, but no more than the topic's replication factor."""
@@ -323,10 +341,11 @@ def _clear_eligible(image: MetadataImage, record: ClearElrRecord, _offset: Offse
 def _configure(image: MetadataImage, record: ConfigRecord, _offset: Offset) -> None:
     if record.resource_type == TOPIC_RESOURCE:
         configs = image.topic_configs.setdefault(record.resource_name, {})
-    elif record.resource_name:
-        assert record.name == MEMBERSHIP, "other settings of a single broker are not modelled"
+    elif record.resource_name and record.name == MEMBERSHIP:
         _set_membership(image, int(record.resource_name), record.value)
         return
+    elif record.resource_name:
+        configs = image.broker_configs.setdefault(int(record.resource_name), {})
     else:
         configs = image.cluster_configs
     if record.value is None:
@@ -334,7 +353,8 @@ def _configure(image: MetadataImage, record: ConfigRecord, _offset: Offset) -> N
     else:
         configs[record.name] = record.value
     # Settings of a topic under creation come before its partitions: no part holds an old value.
-    for topic in (record.resource_name,) if record.resource_name else tuple(image.topic_ids):
+    is_topic = record.resource_type == TOPIC_RESOURCE
+    for topic in (record.resource_name,) if is_topic else tuple(image.topic_ids):
         if image.partition_counts.get(topic, 0):
             image.reconfigured[topic] = None
 

@@ -58,7 +58,13 @@ from sim.scenario.rules import membership, quotas, share_groups
 from sim.scenario.rules.internal_topics import offsets_topic
 from sim.scenario.rules.load import PAUSE_US
 from sim.scenario.rules.replication import raft_config
-from sim.scenario.rules.topic_configs import may_be_compacted, topic_configs
+from sim.scenario.rules.topic_configs import (
+    changed_names,
+    may_be_compacted,
+    server_file,
+    topic_configs,
+    without_inherited,
+)
 from sim.scenario.scenario import Scenario
 from sim.scenario.settings.facts import features_of
 from sim.substrate.disk import Disk
@@ -90,6 +96,8 @@ class Builder:
             scenario.cluster.disk.page_cache_bytes,
         )
         self._cpu = translate.cpu_spec(scenario.cluster.cpu)
+        self._changing = changed_names(scenario.faults)
+        self._file = server_file(config, self._changing)
         self._voters = tuple(c.node for c in scenario.cluster.controllers)
         self._brokers = tuple(b.node for b in scenario.cluster.brokers)
         self.bootstrap = tuple(b.node for b in scenario.cluster.first_brokers)
@@ -210,6 +218,12 @@ class Builder:
             mutation_quotas=self._mutation_quotas(),
             balancer=membership.balancer_config(config),
             transaction_version=translate.transaction_version(self.scenario.behaviours),
+            file=self._file,
+            cluster_configs=tuple(
+                (name, self._file.settings[name])
+                for name in ("min.insync.replicas",)
+                if name in self._changing
+            ),
         )
 
     def _broker(self, rack: str = "") -> BrokerSettings:
@@ -217,6 +231,10 @@ class Builder:
         ensemble = self.scenario.cluster.zookeeper
         placed = self.scenario.cluster.internal_assignment(TRANSACTIONS_TOPIC)
         transaction = translate.transaction_config(config, self.scenario.behaviours, placed)
+        transaction = replace(
+            transaction,
+            state_inherited=without_inherited(transaction.state_inherited, self._file),
+        )
         return BrokerSettings(
             self._voters,
             dynamic_quorum=bool(self.scenario.cluster.initial_controllers),
@@ -231,7 +249,9 @@ class Builder:
                 self.scenario.behaviours,
                 self.scenario.cluster.disk.directories,
                 zookeeper=ensemble is not None,
+                changing=self._changing,
             ),
+            file=self._file,
             raft=raft_config(self.scenario.cluster.replication, config),
             quorum=translate.quorum_config(config, self.scenario.behaviours),
             lifecycle=LifecycleConfig(
@@ -316,15 +336,24 @@ class Builder:
     def _topics(self) -> list[NewTopic]:
         topics = [
             NewTopic(
-                t.name, t.partitions, t.replication_factor, topic_configs(t.config), t.assignment
+                t.name,
+                t.partitions,
+                t.replication_factor,
+                without_inherited(topic_configs(t.config), self._file),
+                t.assignment,
             )
             for t in self.scenario.topics
         ]
         if self._has_groups():
-            topics.append(offsets_topic(self.scenario.cluster))
+            topics.append(self._inheriting(offsets_topic(self.scenario.cluster)))
         if any(consumer.is_share for consumer in self.scenario.consumers):
-            topics.append(share_groups.state_topic(self.scenario.cluster.config))
+            topics.append(self._inheriting(share_groups.state_topic(self.scenario.cluster.config)))
         return topics
+
+    def _inheriting(self, topic: NewTopic) -> NewTopic:
+        """A coordinator's topic, without what it has from its brokers and they may change."""
+        configs = without_inherited(topic.configs, self._file, internal=True)
+        return replace(topic, configs=configs)
 
     def _has_groups(self) -> bool:
         scenario = self.scenario

@@ -238,8 +238,12 @@ def replica_config(
     directories: int = 1,
     *,
     zookeeper: bool = False,
+    changing: tuple[str, ...] = (),
 ) -> ReplicaManagerConfig:
-    """A broker's settings for the data plane, and how many log directories it has."""
+    """A broker's settings for the data plane, and how many log directories it has.
+
+    Rates among ``changing`` may be limited later.
+    """
     threads = config["num.replica.alter.log.dirs.threads"]
     return ReplicaManagerConfig(
         transaction=transaction_config(config, behaviours),
@@ -274,8 +278,8 @@ def replica_config(
         # Null is one thread for each log directory.
         alter_log_dirs_threads=threads if type(threads) is int else directories,
         quota=ReplicationQuotaConfig(
-            _rate(config, "leader.replication.throttled.rate"),
-            _rate(config, "follower.replication.throttled.rate"),
+            _rate(config, "leader.replication.throttled.rate", changing),
+            _rate(config, "follower.replication.throttled.rate", changing),
             config.number("replication.quota.window.num"),
             config.number("replication.quota.window.size.seconds") * 1_000,
         ),
@@ -285,10 +289,10 @@ def replica_config(
     )
 
 
-def _rate(config: Config, name: str) -> int | None:
+def _rate(config: Config, name: str, changing: tuple[str, ...]) -> int | None:
     """Bytes per second; ``None`` for Kafka's largest number, which is no limit."""
     rate = config.number(name)
-    return None if rate == LONG_MAX else rate
+    return None if rate == LONG_MAX and name not in changing else rate
 
 
 def transaction_version(behaviours: Mapping[str, str]) -> int:

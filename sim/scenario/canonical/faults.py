@@ -58,6 +58,7 @@ _SHOWN: Final[dict[Form, Callable[[Any], Plain]]] = {
     "target": lambda targets: targets[0].text,
     "side": _texts,
     "messages": list,
+    "requests": list,
     "duration": show_duration,
     "spread": lambda spread: {
         "p50": show_duration(spread.p50_us),
@@ -69,6 +70,7 @@ _SHOWN: Final[dict[Form, Callable[[Any], Plain]]] = {
     "partitions": lambda places: [str(place) for place in places],
     "topic": lambda topic: topic.name,
     "config": lambda changes: {change.name: change.value for change in changes},
+    "broker config": lambda changes: {change.name: change.value for change in changes},
     "broker": server_name,
     "brokers": lambda nodes: [server_name(node) for node in nodes],
     "faults": lambda choices: [_what(choice) | _lasting(choice) for choice in choices],

@@ -150,6 +150,8 @@ def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None
             _check_clients(fault, "producer", targets.producers)
         case "consumer":
             _check_clients(fault, "consumer", targets.consumers)
+        case "transactional producer":
+            _check_transactional(fault, targets)
         case "controller":
             _check_controller(fault, cluster)
         case "broker" | "spare broker":
@@ -188,6 +190,17 @@ def _check_clients(fault: Fault, what: str, known: Sequence[str]) -> None:
                 one_of(tuple(known)) or f"no {what}s in this scenario",
                 nearest(target.text, known),
             )
+
+
+def _check_transactional(fault: Fault, targets: Targets) -> None:
+    (target,) = fault.targets
+    if len(target.names) != 1 or target.names[0] not in targets.transactional:
+        raise Problem(
+            ("target",),
+            f"{target.text!r} is no producer with transactions",
+            one_of(targets.transactional) or "no producer has transactions in this scenario",
+            nearest(target.text, targets.transactional),
+        )
 
 
 def _check_overlap(fault: Fault, earlier: Sequence[_Taken]) -> None:

@@ -7,6 +7,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, Final
 
+from sim.faults.broker_configs import BrokerConfigChange
 from sim.faults.fault import Fault, Form, Key
 from sim.faults.operations import ConfigChange
 from sim.faults.target import Target
@@ -24,7 +25,7 @@ from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.machines import LatencyModel
 from sim.scenario.rules import cross as cross_rules
 from sim.scenario.rules.quotas import check_replication, quota_of
-from sim.scenario.rules.topic_configs import topic_configs, topic_settings
+from sim.scenario.rules.topic_configs import changes_of, topic_configs, topic_settings
 from sim.scenario.schema import faults as schema
 from sim.scenario.settings import registry as settings
 from sim.scenario.text.problems import Problem, nearest, one_of
@@ -127,6 +128,15 @@ class _Entry:
             if name not in message_types():
                 near = nearest(name, message_types())
                 raise Problem((key.name,), f"no message {name!r}", one_of(message_types()), near)
+        return names
+
+    def requests(self, key: Key, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Messages that go to a server."""
+        for name in self.message_types(key, names):
+            if not name.endswith("Request"):
+                found = f"{name} is no request"
+                allowed = "a request: what a client gets is in order, each byte once (TCP)"
+                raise Problem((key.name,), found, allowed)
         return names
 
     def directory(self, key: Key, number: int) -> int:
@@ -241,6 +251,16 @@ class _Entry:
             ConfigChange(name, changed.config[name], texts[name]) for name in given if name in texts
         )
 
+    def broker_config(
+        self, key: Key, given: Mapping[str, object]
+    ) -> tuple[BrokerConfigChange, ...]:
+        """Settings that brokers may change while they run."""
+        try:
+            one = self.values.get("broker") is not None
+            return changes_of(given, self.cluster.config, one_broker=one)
+        except Problem as problem:
+            raise problem.below(key.name) from None
+
     def broker(self, key: Key, name: str) -> NodeId:
         """A broker's number."""
         numbers = {server.name: server.node for server in self.cluster.brokers}
@@ -286,6 +306,7 @@ _RESOLVERS: Final[dict[Form, Callable[[_Entry, Key, Any], object]]] = {
     "target": lambda entry, key, text: entry.many_targets(key, (text,)),
     "side": _Entry.many_targets,
     "messages": _Entry.message_types,
+    "requests": _Entry.requests,
     "duration": _Entry.duration,
     "spread": _Entry.spread,
     "directory": _Entry.directory,
@@ -297,6 +318,7 @@ _RESOLVERS: Final[dict[Form, Callable[[_Entry, Key, Any], object]]] = {
     "topic": _Entry.topic,
     "more partitions": _Entry.more_partitions,
     "config": _Entry.config,
+    "broker config": _Entry.broker_config,
     "broker": _Entry.broker,
     "brokers": _Entry.brokers,
     "quota": _Entry.quota,

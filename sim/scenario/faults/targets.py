@@ -58,6 +58,12 @@ class Targets:
         self.consumers = tuple(name for reader in readers for name in reader.client_names)
         """Consumers whose application seeks and pauses."""
         self.consumer_groups = tuple(dict.fromkeys(w.group for w in readers if w.group))
+        self.transactional = [
+            name
+            for load in workloads
+            if isinstance(load, ProducerSpec) and load.transaction is not None
+            for name in load.client_names
+        ]
         if self._controllers:
             self._fixed[_ALL] = Target(_ALL, _ALL, names=self._controllers)
         if self._zookeepers:

@@ -110,7 +110,7 @@ def test_brokers_that_die_together_are_fenced_one_per_batch():
 def test_a_stale_or_unknown_broker_is_told_so():
     desk = Desk()
     assert desk.beat(1, epoch=desk.epochs[1] - 1).error is E.STALE_BROKER_EPOCH
-    assert desk.beat(9, epoch=1).error is E.BROKER_ID_NOT_REGISTERED
+    assert desk.beat(9, epoch=1).error is E.STALE_BROKER_EPOCH
 
 
 def test_a_broker_back_without_clean_shutdown_leaves_the_elr():

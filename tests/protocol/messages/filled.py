@@ -115,6 +115,8 @@ ADMIN = [
          {"resourceName": TOPIC, "configs": each(n, name="retention.ms", value="60000")}]}),
     (lambda n: admin.IncrementalAlterConfigsResponse(NONE),
      lambda n: {"responses": [{"resourceName": TOPIC}]}),
+    (lambda n: admin.UnregisterBrokerRequest(broker=n), lambda n: {"brokerId": n}),
+    (lambda n: admin.UnregisterBrokerResponse(NONE), lambda n: {}),
     (lambda n: admin.AlterClientQuotasRequest(
         (admin.QuotaAlteration(ENTITY, (("producer_byte_rate", 1.0),)),) * n),
      lambda n: {"entries": each(n, **ENTITY_SAID, ops=[{"key": "producer_byte_rate"}])}),

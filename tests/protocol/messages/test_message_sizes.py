@@ -28,6 +28,7 @@ ROUGH = {
     "DeleteTopicsRequest": (-5, -221), "DeleteTopicsResponse": (8, -235),
     "CreatePartitionsRequest": (-9, -135), "CreatePartitionsResponse": (24, 24),
     "IncrementalAlterConfigsRequest": (-9, -198), "IncrementalAlterConfigsResponse": (23, 23),
+    "UnregisterBrokerRequest": (20, 20), "UnregisterBrokerResponse": (33, 33),
     "AlterClientQuotasRequest": (-38, -578), "AlterClientQuotasResponse": (2, -295),
     "AlterPartitionReassignmentsRequest": (-9, -171),
     "AlterPartitionReassignmentsResponse": (14, -58), "ElectLeadersRequest": (5, -31),

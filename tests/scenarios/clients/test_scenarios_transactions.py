@@ -5,9 +5,11 @@ Source: KIP-98, KIP-360, KIP-890.
 
 import pytest
 
+from sim.errors import ScenarioError
 from sim.protocol.clients.consumer.isolation import CommittedOnly
 from sim.protocol.clients.producer.transactional_producer import TransactionalProducer
-from tests.scenarios.run_kit import S, go
+from sim.scenario.loader import load_text
+from tests.scenarios.run_kit import S, go, text_of
 
 COMMITTED = {
     "group": "billing",
@@ -198,3 +200,52 @@ def test_a_producer_that_calls_its_aborted_transactions_committed_is_caught(tmp_
     ran = go(tmp_path, producers=[till()], consumers=[COMMITTED], lasts="4s")
     with pytest.raises(AssertionError):
         check_atomic(ran)
+
+
+# -- transactions that are chosen to be aborted ---
+
+
+def chosen(by, at="2s", target="shop"):
+    return {"at": at, "do": "abort-transaction", "target": target, "by": by}
+
+
+STEADY = {"transaction": {"records": 25}}
+
+
+def test_an_application_aborts_the_transaction_that_is_chosen_and_no_other(tmp_path):
+    ran = go(
+        tmp_path, producers=[till(**STEADY)], consumers=[COMMITTED], lasts="5s",
+        faults=[chosen("application")],
+    )  # fmt: skip
+    assert ran.faults[0]["effect"] == "its application aborted a transaction"
+    check_atomic(ran)
+    ended = [row for row in ran.rows("transaction_outcomes") if row["outcome"] == "aborted"]
+    (aborted,) = ended
+    assert 2 * S <= aborted["begun_us"] < 3 * S
+    assert ran.verdict["held"]
+
+
+@VERSIONS
+def test_an_administrator_fences_the_producer_whose_open_transaction_is_aborted(version, tmp_path):
+    """Admin.fenceProducers: InitProducerId with the same transactional id."""
+    ran = go(
+        tmp_path, producers=[till(**STEADY)], consumers=[COMMITTED], lasts="6s", then="stop",
+        faults=[chosen("administrator")], behaviours={"transactions": version},
+    )  # fmt: skip
+    assert ran.faults[0]["took_effect"], ran.faults[0]["effect"]
+    check_atomic(ran)
+    last = ran.rows("transaction_outcomes")[-1]
+    assert last["outcome"] in {"aborted", "fenced"}
+    assert 2 * S <= last["t_us"] < 3 * S, "the fenced producer ends"
+
+
+def test_a_producer_that_begins_no_transaction_any_more_aborts_none(tmp_path):
+    early = till(**STEADY, stop="2s")
+    ran = go(tmp_path, producers=[early], lasts="5s", faults=[chosen("application", at="4s")])
+    assert not ran.faults[0]["took_effect"]
+    assert ran.faults[0]["effect"] == "it began no further transaction"
+
+
+def test_a_producer_without_transactions_has_none_to_abort():
+    with pytest.raises(ScenarioError, match="no producer has transactions"):
+        load_text(text_of(faults=[chosen("application")]))

@@ -22,6 +22,7 @@ SETUP = [
      "producer_byte_rate": "1MB/s"},
     {"at": "1400ms", "do": "alter-replica-log-dirs", "partition": "lonely-0",
      "broker": "broker-1", "to": 1},
+    {"at": "1500ms", "do": "unregister", "target": DARK},
     {"at": "8s", "do": "crash", "target": ["controller-1", "controller-2", "controller-3"]},
     {"at": "8100ms", "do": "delete-topic", "topic": "again"},
 ]  # fmt: skip
@@ -35,6 +36,8 @@ AT = {"create-topic": "9200ms"} | dict.fromkeys(("slow-cpu", "slow-disk"), "3s")
 
 CLIENTS = [
     {"name": "late", "topic": "wide", "rate": "10/s", "start": "9900ms", "config": {"acks": "all"}},
+    {"name": "ended", "topic": "wide", "rate": "10/s", "stop": "1s", "transaction": {"records": 5},
+     "config": {"transactional.id": "ended"}},
 ]  # fmt: skip
 TOPICS = {
     "lonely": {

@@ -15,7 +15,7 @@ again.
 
 Source: ``KafkaAdminClient`` (``default.api.timeout.ms``, ``retry.backoff.ms``,
 ``ControllerNodeProvider``, ``handleNotControllerError``), ``AdminMetadataManager``,
-``PartitionLeaderStrategy``, ``DeleteRecordsHandler``; KIP-919.
+``PartitionLeaderStrategy``, ``DeleteRecordsHandler``, ``FenceProducersHandler``; KIP-919.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,11 @@ from sim.protocol.messages.admin import (
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.cluster import CreateTopicsResponse
 from sim.protocol.messages.delete_records import DeleteRecordsRequest
-from sim.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from sim.protocol.messages.metadata import (
+    InitProducerIdRequest,
+    MetadataRequest,
+    MetadataResponse,
+)
 from sim.units import LONG_AGO, MS, SECOND, Micros
 
 RETRY_US: Micros = 100 * MS
@@ -240,6 +244,8 @@ def _give_up(operation: _Open, out: list[AdminEffect]) -> None:
 def _may_try_again(operation: _Open, error: ErrorCode) -> bool:
     if operation.partition is not None:
         return error.retriable
+    if isinstance(operation.request, InitProducerIdRequest):
+        return error is ErrorCode.CONCURRENT_TRANSACTIONS
     # A broker's answer about itself is final; a controller may not be the active one.
     return operation.broker == NO_LEADER and error in _TRY_AGAIN
 
