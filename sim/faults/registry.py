@@ -9,13 +9,12 @@ from sim.faults.disks import DISK_FAULTS
 from sim.faults.fault import Fault
 from sim.faults.hosts import HOST_FAULTS
 from sim.faults.links import LINK_FAULTS
-from sim.faults.load import LOAD_FAULTS
+from sim.faults.load import LOAD_FAULTS, TRANSACTION_FAULTS
 from sim.faults.members import MEMBERSHIP
 from sim.faults.one_of import OneOf
 from sim.faults.operations import ADMINISTRATION
 from sim.faults.process import PROCESS_FAULTS
 from sim.faults.replicas import REPLICA_FAULTS
-from sim.faults.transactions import TRANSACTION_FAULTS
 
 _FAMILIES: Final[tuple[type[Fault], ...]] = (
     *PROCESS_FAULTS, *HOST_FAULTS, *LINK_FAULTS, *DISK_FAULTS, *REPLICA_FAULTS,
