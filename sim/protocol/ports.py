@@ -187,8 +187,9 @@ class ReplicaLog(Protocol):
         now_ms: int,
         *,
         committed: bool,
+        version: int = 0,
     ) -> Appended:
-        """Appends the marker that ends a producer's transaction."""
+        """Appends the marker that ends a producer's transaction of that version."""
 
     def append_as_follower(self, batches: Sequence[Batch]) -> bool:
         """Writes batches exactly as given, at their own offsets.

@@ -155,7 +155,7 @@ def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
                 "classicMemberMetadata": None,
             }
         case TargetAssignmentEpochRecord():
-            return {"assignmentEpoch": record.epoch, "assignmentTimestamp": 0}
+            return {"assignmentEpoch": record.epoch, "assignmentTimestamp": record.timestamp_ms}
         case TargetAssignmentMemberRecord():
             return {"topicPartitions": _by_topic(record.partitions)}
         case CurrentMemberAssignmentRecord():
@@ -167,8 +167,10 @@ def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
             if record.share:
                 return current | {"assignedPartitions": _by_topic(record.assigned)}
             return current | {
-                "assignedPartitions": _by_topic(record.assigned),
-                "partitionsPendingRevocation": _by_topic(record.pending_revocation),
+                "assignedPartitions": _by_topic(record.assigned, record.assigned_epochs),
+                "partitionsPendingRevocation": _by_topic(
+                    record.pending_revocation, record.pending_epochs
+                ),
             }
         case MemberTombstone() | GroupKeyTombstone():
             return None
@@ -176,11 +178,19 @@ def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
             assert_never(record)
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> list[Value]:
+def _by_topic(partitions: Sequence[TopicPartition], epochs: Sequence[int] = ()) -> list[Value]:
+    """Structures of a topic each; with the epochs of all partitions, if those are given."""
     numbers: dict[str, list[int]] = {}
-    for place in partitions:
+    since: dict[str, list[int]] = {}
+    for at, place in enumerate(partitions):
         numbers.setdefault(place.topic, []).append(place.partition)
-    return [{"topicId": topic, "partitions": theirs} for topic, theirs in numbers.items()]
+        if epochs:
+            since.setdefault(place.topic, []).append(epochs[at])
+    named = {topic: {"assignmentEpochs": theirs} for topic, theirs in since.items()}
+    return [
+        {"topicId": topic, "partitions": theirs, **named.get(topic, {})}
+        for topic, theirs in numbers.items()
+    ]
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -209,7 +219,9 @@ def _read_member(group: str, member: str, fields: _Fields) -> _Written:
 
 
 def _read_target_epoch(group: str, _member: str, fields: _Fields) -> _Written:
-    return TargetAssignmentEpochRecord(group, _number(fields["assignmentEpoch"]))
+    stamp = _number(fields.get("assignmentTimestamp", 0))
+    epoch = _number(fields["assignmentEpoch"])
+    return TargetAssignmentEpochRecord(group, epoch, timestamp_ms=stamp)
 
 
 def _read_target(group: str, member: str, fields: _Fields) -> _Written:
@@ -217,14 +229,17 @@ def _read_target(group: str, member: str, fields: _Fields) -> _Written:
 
 
 def _read_current(group: str, member: str, fields: _Fields) -> _Written:
+    assigned, pending = fields["assignedPartitions"], fields.get("partitionsPendingRevocation", ())
     return CurrentMemberAssignmentRecord(
         group,
         member,
         _number(fields["memberEpoch"]),
         _number(fields["previousMemberEpoch"]),
         MemberState(_number(fields["state"])),
-        _partitions(fields["assignedPartitions"]),
-        _partitions(fields.get("partitionsPendingRevocation", ())),
+        _partitions(assigned),
+        _partitions(pending),
+        assigned_epochs=_epochs(assigned),
+        pending_epochs=_epochs(pending),
     )
 
 
@@ -251,6 +266,15 @@ def _partitions(value: Value) -> tuple[TopicPartition, ...]:
         numbers = entry["partitions"]
         assert isinstance(numbers, Sequence)
         found += [TopicPartition(_text(entry["topicId"]), _number(n)) for n in numbers]
+    return tuple(found)
+
+
+def _epochs(value: Value) -> tuple[int, ...]:
+    found: list[int] = []
+    for entry in _structs(value):
+        numbers = entry.get("assignmentEpochs") or ()
+        assert isinstance(numbers, Sequence)
+        found += [_number(number) for number in numbers]
     return tuple(found)
 
 

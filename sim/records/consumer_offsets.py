@@ -28,13 +28,14 @@ from sim.records import consumer_groups as consumer_group_codec
 from sim.units import MS
 from sim.wire.assignor_data import cooperative_user_data, sticky_user_data, user_data_in
 from sim.wire.control_batch import read_marker
-from sim.wire.fields import Value
+from sim.wire.fields import ZERO_UUID, Value
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
 from sim.wire.schemas import decode_as, encode
 
 _OFFSET_COMMIT_KEY = b"\x00\x01"
 _GROUP_METADATA_KEY = b"\x00\x02"
 _VALUE_VERSION = 3
+_VALUE_VERSION_SINCE_4_2 = 4
 _BLOB_VERSION = 3
 _PROTOCOL_TYPE = "consumer"
 
@@ -112,16 +113,17 @@ def _value(record: GroupRecord) -> bytes | None:
     if isinstance(record, CONSUMER_GROUP_RECORDS):
         return consumer_group_codec.value_of(record)
     if isinstance(record, OffsetCommitRecord):
-        return encode(
-            "OffsetCommitValue",
-            _VALUE_VERSION,
-            {
-                "offset": record.offset,
-                "leaderEpoch": record.leader_epoch,
-                "metadata": "",
-                "commitTimestamp": record.timestamp_ms,
-            },
-        )
+        committed: dict[str, Value] = {
+            "offset": record.offset,
+            "leaderEpoch": record.leader_epoch,
+            "metadata": "",
+            "commitTimestamp": record.timestamp_ms,
+        }
+        if record.topic_id is None:
+            return encode("OffsetCommitValue", _VALUE_VERSION, committed)
+        if record.topic_id:
+            committed["topicId"] = record.topic_id
+        return encode("OffsetCommitValue", _VALUE_VERSION_SINCE_4_2, committed)
     if isinstance(record, GroupMetadataRecord):
         return encode(
             "GroupMetadataValue",
@@ -200,13 +202,16 @@ def _decode(key: bytes | None, value: bytes | None) -> GroupRecord | None:
 def _offset(group: str, place: TopicPartition, value: bytes | None) -> GroupRecord:
     if value is None:
         return OffsetTombstone(group, place)
-    fields = decode_as("OffsetCommitValue", value).values
+    decoded = decode_as("OffsetCommitValue", value)
+    fields = decoded.values
+    topic_id = _text(fields.get("topicId", "")) if decoded.version > _VALUE_VERSION else None
     return OffsetCommitRecord(
         group,
         place,
         _number(fields["offset"]),
         _number(fields.get("leaderEpoch", -1)),
         _number(fields["commitTimestamp"]),
+        "" if topic_id == ZERO_UUID else topic_id,
     )
 
 

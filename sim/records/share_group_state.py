@@ -57,6 +57,7 @@ def _value(record: ShareStateRecord) -> bytes:
         "snapshotEpoch": record.snapshot_epoch,
         "leaderEpoch": record.leader_epoch,
         "startOffset": record.start_offset,
+        "deliveryCompleteCount": record.complete_count,
         "stateBatches": [
             {
                 "firstOffset": batch.first,
@@ -89,11 +90,12 @@ def _decode(key: bytes, value: bytes | None) -> ShareStateRecord | None:
     leader_epoch = _number(fields, "leaderEpoch")
     start = _number(fields, "startOffset")
     batches = _batches(fields["stateBatches"])
+    complete = _number(fields, "deliveryCompleteCount")
     if decoded.name == "ShareUpdateValue":
-        return ShareUpdateRecord(where, snapshot_epoch, leader_epoch, start, batches)
+        return ShareUpdateRecord(where, snapshot_epoch, leader_epoch, start, batches, complete)
     state_epoch, written = _number(fields, "stateEpoch"), _number(fields, "writeTimestamp")
     return ShareSnapshotRecord(
-        where, snapshot_epoch, state_epoch, leader_epoch, start, batches, written
+        where, snapshot_epoch, state_epoch, leader_epoch, start, batches, written, complete
     )
 
 

@@ -173,6 +173,8 @@ def _check_behaviours(
     _below(("behaviours",), lambda: replication.check_behaviours(cluster.replication, given))
     _below(("behaviours",), lambda: zookeeper.check_behaviours(given, zookeeper=governed))
     known = _positions(model, cluster)
+    settled = cluster.config
+    _below(("cluster", "config"), lambda: group_rules.check_intervals(settled, known))
     _below(("behaviours",), lambda: transactions.check_behaviours(given, known))
     group_rules.check_coordinator(given, known, cluster.config, consumers)
 
@@ -210,7 +212,7 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
     replication.check_version(model.replication, kafka)
     config = _below(("config",), lambda: _given_settings(model, kafka))
     first = membership.initial_brokers(model, len(brokers))
-    _below(("config",), lambda: _check_settings(model, config, first or len(brokers)))
+    _below(("config",), lambda: _check_settings(model, config, kafka, first or len(brokers)))
     controllers = () if governed else _voters(model, brokers, racks)
     hardware.check_disk(model.disk)
     initial = quorum.initial_controllers(
@@ -268,11 +270,11 @@ def _given_settings(model: ClusterModel, kafka: str) -> Config:
     return settings.resolve("broker", model.config, version=kafka)
 
 
-def _check_settings(model: ClusterModel, config: Config, brokers: int) -> None:
+def _check_settings(model: ClusterModel, config: Config, kafka: str, brokers: int) -> None:
     cross_rules.check_cluster(config, brokers)
     membership.check_balancing(model, config)
     group_rules.check_broker(config)
-    share_groups.check_broker(config)
+    share_groups.check_broker(config, kafka)
 
 
 def _counts(servers: Sequence[ServerSpec], racks: Sequence[str]) -> int | dict[str, int]:

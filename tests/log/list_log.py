@@ -144,6 +144,7 @@ class ListLog:
         now_ms: int,
         *,
         committed: bool,
+        version: int = 0,
     ) -> Appended:
         marks = [b for b in self.batches if b.producer_id == producer]
         if marks and producer_epoch < marks[-1].producer_epoch:

@@ -15,7 +15,7 @@ from sim.scenario.behaviours import registry as behaviours
 from sim.scenario.behaviours.races import RACES
 from sim.scenario.behaviours.registry import BEHAVIOURS, DEFAULTS, resolve, waived
 from sim.scenario.behaviours.types import Behaviour, Choice
-from sim.scenario.behaviours.versions import VERSIONS, is_since
+from sim.scenario.behaviours.versions import DEFAULT, VERSIONS, is_since
 from sim.scenario.build import translate
 from sim.scenario.build.cluster import Builder
 from sim.scenario.loader import load_text
@@ -76,7 +76,7 @@ def test_every_switch_knows_its_source_its_versions_and_what_each_side_changes()
         assert item.source
         assert item.versions
         assert all(choice.changes for choice in item.positions), item.name
-        assert item.at(VERSIONS[-1]) == DEFAULTS[item.name] == item.default
+        assert item.at(DEFAULT) == DEFAULTS[item.name] == item.default
         assert all(choice.since in (*VERSIONS, "") for choice in item.positions)
 
 

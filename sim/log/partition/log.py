@@ -174,6 +174,7 @@ class PartitionLog:
         now_ms: int,
         *,
         committed: bool,
+        version: int = 0,
     ) -> Appended:
         """Ends a producer's transaction here, as its coordinator has decided (KIP-98).
 
@@ -182,10 +183,11 @@ class PartitionLog:
         Raises:
             DiskFailed: If the disk has failed or is full.
         """
-        refusal = self._producers.check_marker(producer, producer_epoch, coordinator_epoch)
+        ending = producer, producer_epoch, coordinator_epoch
+        refusal = self._producers.check_marker(*ending, version)
         if refusal is not ErrorCode.NONE:
             return refused(refusal)
-        said = Marker(committed, producer, producer_epoch, coordinator_epoch)
+        said = Marker(committed, *ending)
         return self.append_as_leader(end_transaction_marker(said, now_ms), leader_epoch, now_ms)
 
     def append_as_follower(self, batches: Sequence[AnyBatch]) -> bool:

@@ -31,6 +31,11 @@ from sim.log.store.files import FileStore
 from sim.wire.control_batch import read_marker
 from sim.wire.record_batch import RecordBatch
 
+_EPOCH_FOR_EACH = 2
+"""First version of transactions in which each has an epoch of its own, and its marker the next."""
+
+_LAST_EPOCH = (1 << 15) - 1
+
 
 class ProducerStates:
     """All producers of one log. ``end_offset``: exclusive end of the batches applied."""
@@ -101,20 +106,32 @@ class ProducerStates:
         return ErrorCode.NONE if entry is None else _check_sequence(batch, entry)
 
     def check_marker(
-        self, producer: ProducerId, producer_epoch: int, coordinator_epoch: int
+        self,
+        producer: ProducerId,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        version: int = 0,
     ) -> ErrorCode:
         """Checks a coordinator's marker before it is appended: NONE, or the fencing error.
 
-        Source: ``ProducerAppendInfo.appendEndTxnMarker``.
+        Of a transaction of version 2 the epoch is a later one than that of its records; the same
+        epoch is a marker that is repeated, if nothing is open (KIP-1228, KAFKA-19999).
+
+        Source: ``ProducerAppendInfo.appendEndTxnMarker``, ``checkProducerEpoch`` (4.2).
         """
         entry = self._entries.get(producer)
         if entry is None:
             return ErrorCode.NONE
-        if producer_epoch < entry.epoch:
+        is_late = version >= _EPOCH_FOR_EACH and producer_epoch == entry.epoch
+        if producer_epoch < entry.epoch or (is_late and self._is_open(entry)):
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if coordinator_epoch < entry.coordinator_epoch:
             return ErrorCode.TRANSACTION_COORDINATOR_FENCED
         return ErrorCode.NONE
+
+    @staticmethod
+    def _is_open(entry: ProducerEntry) -> bool:
+        return entry.transaction_start >= 0 and entry.epoch < _LAST_EPOCH
 
     def is_ongoing(self, producer: ProducerId, epoch: int) -> bool:
         """True if the producer has an open transaction of that epoch here."""

@@ -243,6 +243,7 @@ class Replica:
             self.leader_epoch,
             now_ms,
             committed=request.committed,
+            version=request.version,
         )
 
     def _before_append(self) -> None:

@@ -61,6 +61,8 @@ class VoterChange:
     """The new voter, until its ApiVersions response has come."""
     offset: Offset = -1
     """Offset of the record; -1: it has not been appended."""
+    answers_early: bool = False
+    """True if the record's append is answered, not its commit."""
 
 
 @dataclass(slots=True)

@@ -391,7 +391,12 @@ class QuorumMember(Electorate):
                 return
             to = self._contacts[self._turn % len(self._contacts)]
             self._turn += 1
-        self._fetch_open = self._send(to, self._next_request())
+        joins = self._join_request() if to == self.leader and not self._leader_failed else None
+        self._fetch_open = self._send(to, joins or self._next_request())
+
+    def _join_request(self) -> Request | None:
+        """The request that an observer sends instead of a fetch, to become a voter."""
+        return None
 
     def _fetch_later(self) -> None:
         if self._fetch_open is None and self.role in {Role.FOLLOWER, Role.UNATTACHED}:

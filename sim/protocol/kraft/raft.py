@@ -144,7 +144,7 @@ class Quorum(SnapshotMember):
         assert event.base_offset == end, f"{event} at {end}"
         change = leadership.change
         if change is not None and event.records == (VotersRecord(change.voters),):
-            change.offset = event.base_offset
+            self._change_appended(change, event.base_offset)
             batches = accumulator.drain()
             batches.append(WaitingBatch(self._now, list(event.records)))
             self._write(batches)
@@ -415,8 +415,7 @@ class Quorum(SnapshotMember):
                 if self._leadership is not None and response.error is ErrorCode.NONE:
                     self._leadership.acknowledged[event.sender] = None
             case _:
-                message = f"not an answer to the quorum: {response}"
-                raise AssertionError(message)
+                self._on_join_answered(response)
 
     def _on_voted(self, voter: NodeId, request: VoteRequest, response: VoteResponse) -> None:
         if self._handle_common_response(response.error, response.leader, response.epoch):

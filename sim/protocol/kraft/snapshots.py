@@ -97,7 +97,12 @@ class SnapshotMember(ChangingMember):
             return super()._next_request()
         position = sum(map(len, self._slices))
         return FetchSnapshotRequest(
-            self.node, self.epoch, fetching, position, self.config.fetch_max_bytes, self.directory
+            self.node,
+            self.epoch,
+            fetching,
+            position,
+            self.config.snapshot_max_bytes,
+            self.directory,
         )
 
     def _begin_download(self, snapshot: SnapshotId) -> None:

@@ -49,11 +49,15 @@ class QuorumConfig:
     fetch_max_wait_us: Micros = 500 * MS
     """A constant in Kafka."""
     fetch_max_bytes: Bytes = 8 * MIB
-    """A constant in Kafka."""
+    """``controller.quorum.fetch.max.bytes`` (4.3); before, a constant."""
+    snapshot_max_bytes: Bytes = 8 * MIB
+    """``controller.quorum.fetch.snapshot.max.bytes`` (4.3); before, a constant."""
     clean_interval_us: Micros = 60 * SECOND
     """Interval of the check for old snapshots; a constant in Kafka."""
     checks_quorum: bool = True
     """True if a leader without fetches from a majority resigns (KAFKA-15489)."""
+    auto_joins: bool = False
+    """``controller.quorum.auto.join.enable`` (KIP-1186, 4.2): a controller adds itself."""
     wakes_on_commit: bool = True
     """True if an advance of the high watermark answers parked fetches (KIP-1166)."""
     pre_votes: bool = True

@@ -5,20 +5,26 @@ earlier change is uncommitted: every majority of one set that could be in force 
 shares a member with every majority of another. It ends when the new set's majority has the record.
 A leader that is not in the set any more resigns after that.
 
-Left out: UpdateRaftVoter (endpoints and versions of a process never change), upgrading a static
-quorum to ``kraft.version`` 1, and auto-join (``controller.quorum.auto.join.enable``, 4.2).
+Since 4.2 a controller may add itself (KIP-1186): an observer sends the request a fetch timeout
+after it has found the leader, and again after each answer, instead of a fetch. If its id votes with
+another disk, it has that removed first. The leader answers when the record is appended: as long as
+the request is open, the observer fetches nothing.
+
+Left out: UpdateRaftVoter (endpoints and versions of a process never change), and upgrading a static
+quorum to ``kraft.version`` 1.
 
 Source: ``org.apache.kafka.raft.internals.{AddVoterHandler,RemoveVoterHandler}``,
-``KafkaRaftClient.handleAddVoterRequest`` (4.1).
+``KafkaRaftClient.{handleAddVoterRequest,pollFollowerAsObserver}`` (4.2).
 """
 
 from sim.error_codes import ErrorCode
-from sim.ids import NodeId
+from sim.ids import LeaderEpoch, NodeId, Offset
 from sim.protocol.effects import Reply, SetTimer
 from sim.protocol.kraft.leader_state import VoterChange
 from sim.protocol.kraft.member import QuorumMember
 from sim.protocol.kraft.types import Role, VotersProposed
 from sim.protocol.kraft.voter_set import with_voter, without_voter
+from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.voters import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
@@ -28,13 +34,26 @@ from sim.protocol.messages.voters import (
     RemoveRaftVoterResponse,
 )
 from sim.protocol.metadata.records import Voter, VotersRecord
+from sim.units import Micros
+
+_BENIGN = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.DUPLICATE_VOTER,
+        ErrorCode.VOTER_NOT_FOUND,
+    }
+)
 
 KRAFT_VERSION = 1
 """Level of ``kraft.version`` at which voters can change."""
 
 
 class ChangingMember(QuorumMember):
-    """A member that can change the voters while it leads."""
+    """A member that can change the voters while it leads, and requests a vote while it follows."""
+
+    _joins_at: Micros = 0
+    """The earliest instant of its next request for a vote."""
 
     def _serve_add(self, token: int, request: AddRaftVoterRequest) -> None:
         voter = Voter(request.voter, request.directory)
@@ -47,6 +66,9 @@ class ChangingMember(QuorumMember):
         assert self.history is not None
         voters = with_voter(self.history.latest, voter)
         self._begin_change(token, voters, added=voter)
+        assert self._leadership is not None
+        assert self._leadership.change is not None
+        self._leadership.change.answers_early = not request.when_committed
         self._send(voter.node, ApiVersionsRequest())
 
     def _serve_remove(self, token: int, request: RemoveRaftVoterRequest) -> None:
@@ -65,6 +87,35 @@ class ChangingMember(QuorumMember):
             return
         self._begin_change(token, voters, added=None)
         self._propose()
+
+    def _become_follower(self, epoch: LeaderEpoch, leader: NodeId) -> None:
+        self._joins_at = self._now + self.config.fetch_timeout_us
+        super()._become_follower(epoch, leader)
+
+    def _join_request(self) -> Request | None:
+        """The controller's request for a vote of its own, if it is due."""
+        history = self.history
+        if not self.config.auto_joins or not self._always_flushes or history is None:
+            return None
+        waits = self.role is not Role.FOLLOWER or self.is_voter or self._now < self._joins_at
+        if waits or history.latest_offset is None:
+            return None
+        self._joins_at = self._now + self.config.fetch_timeout_us
+        for voter in history.latest:
+            if voter.node == self.node:
+                return RemoveRaftVoterRequest(voter.node, voter.directory)
+        return AddRaftVoterRequest(self.node, self.directory, when_committed=False)
+
+    def _on_join_answered(self, response: Response) -> None:
+        """The leader has answered the request for a vote: it may be repeated after a while."""
+        if not isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse):
+            message = f"not an answer to the quorum: {response}"
+            raise AssertionError(message)  # noqa: TRY004 - a defect of the caller
+        if response.error in _BENIGN:
+            self._joins_at = self._now + self.config.fetch_timeout_us
+            self._fetch()
+        else:
+            self._fetch_later()
 
     def _change_refusal(self) -> ErrorCode:
         """Error for a change at this time; NONE if one may begin."""
@@ -86,6 +137,12 @@ class ChangingMember(QuorumMember):
         adds = added is not None
         self._leadership.change = VoterChange(token, voters, adds, deadline, added)
         self._out.append(SetTimer("change", deadline))
+
+    def _change_appended(self, change: VoterChange, offset: Offset) -> None:
+        """The record of the change is in the leader's log."""
+        change.offset = offset
+        if change.answers_early:
+            self._answer_change(change, ErrorCode.NONE)
 
     def _propose(self) -> None:
         leadership = self._leadership

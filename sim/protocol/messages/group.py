@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.assignors.subscription import Subscription
 from sim.protocol.messages.base import HEADER_BYTES, Request, Response
 from sim.units import Bytes, Micros
+
+CommittedOffsets: TypeAlias = tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]
+"""Partition, next offset, leader epoch of the last record of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ class OffsetCommitRequest(Request):
     group: str
     member_id: str
     generation: int
-    offsets: tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]
+    offsets: CommittedOffsets
     instance_id: str = ""
 
     @property

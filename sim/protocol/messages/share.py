@@ -90,6 +90,8 @@ class ShareFetchRequest(Request):
     partitions: tuple[TopicPartition, ...] = ()
     forgotten: tuple[TopicPartition, ...] = ()
     acknowledgements: tuple[PartitionAcknowledgements, ...] = ()
+    record_limit: bool = False
+    """True if ``max_records`` is no approximate number (KIP-1206)."""
 
     @property
     def size_bytes(self) -> Bytes:
@@ -194,6 +196,8 @@ class WriteShareGroupStateRequest(Request):
     leader_epoch: LeaderEpoch
     start_offset: Offset
     batches: tuple[StateBatch, ...]
+    complete_count: int = -1
+    """Number of completed records from the start offset on; -1: not counted, as before 4.2."""
 
     @property
     def size_bytes(self) -> Bytes:

@@ -116,6 +116,8 @@ class WriteTxnMarkersRequest(Request):
     coordinator_epoch: LeaderEpoch
     committed: bool
     partitions: tuple[TopicPartition, ...]
+    version: int = 0
+    """Version of the transaction (KIP-1228); 0 before 4.2."""
 
     @property
     def size_bytes(self) -> Bytes:

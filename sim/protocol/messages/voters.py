@@ -14,6 +14,8 @@ class AddRaftVoterRequest(Request):
     voter: NodeId
     directory: str
     """``directory.id`` of the log directory that holds its metadata log."""
+    when_committed: bool = True
+    """True if the answer says that the record is committed; False: appended (4.2)."""
 
 
 @dataclass(frozen=True, slots=True)

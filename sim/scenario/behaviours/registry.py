@@ -16,6 +16,7 @@ from sim.scenario.behaviours.control import BEHAVIOURS_OF_CONTROL
 from sim.scenario.behaviours.logs import BEHAVIOURS_OF_LOGS
 from sim.scenario.behaviours.producers import BEHAVIOURS_OF_PRODUCERS
 from sim.scenario.behaviours.races import RACES
+from sim.scenario.behaviours.recent import BEHAVIOURS_OF_RECENT_RELEASES
 from sim.scenario.behaviours.replication import BEHAVIOURS_OF_REPLICATION
 from sim.scenario.behaviours.types import Behaviour
 from sim.scenario.behaviours.versions import DEFAULT
@@ -28,6 +29,7 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
     *BEHAVIOURS_OF_CLIENTS,
     *BEHAVIOURS_OF_PRODUCERS,
     *BEHAVIOURS_OF_LOGS,
+    *BEHAVIOURS_OF_RECENT_RELEASES,
     *RACES,
     *BEHAVIOURS_IN_ZOOKEEPER_MODE,
 )

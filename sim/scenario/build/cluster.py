@@ -261,7 +261,9 @@ class Builder:
                 directory_failure_timeout_us=config.micros("log.dir.failure.timeout.ms"),
             ),
             group=translate.group_config(config, self.scenario.behaviours),
-            shares=share_groups.share_config(config, self.scenario.consumers),
+            shares=share_groups.share_config(
+                config, self.scenario.consumers, self.scenario.behaviours
+            ),
             share_coordinator=share_groups.share_coordinator_config(config),
             metadata_log=translate.metadata_log_config(config, self._controller_config().features),
             high_watermark_checkpoint_us=config.micros(

@@ -32,7 +32,7 @@ from sim.protocol.kraft.types import QuorumConfig
 from sim.protocol.mirror.checkpoints import CheckpointPlan
 from sim.protocol.streams.consumer import TaskPlan
 from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
-from sim.scenario.model.clients import ConsumerSpec, TransactionModel
+from sim.scenario.model.clients import SHARE_ACQUIRE, ConsumerSpec, TransactionModel
 from sim.scenario.model.machines import (
     CpuModel,
     DiskModel,
@@ -123,7 +123,7 @@ def consumer_config(
         consumer.config, consumer.topics, consumer.group, consumer.processing_us, behaviours
     )
     if consumer.is_share:
-        return share_groups.member_config(found)
+        return share_groups.member_config(found, consumer.config.text(SHARE_ACQUIRE))
     return replace(
         found,
         group_instance_id=instance_id,
@@ -307,12 +307,14 @@ def transaction_config(
 ) -> TransactionConfig:
     """A broker's settings for transactions, with their topic's replicas if those are given."""
     verifies = behaviours["transaction.verification"] == "on"
+    dated = behaviours["transaction.marker"] == "later_epoch"
     return TransactionConfig(
         version=transaction_version(behaviours),
         reloads=behaviours["transaction.reload"] == "replace",
         completes_once=behaviours["transaction.completion"] == "once",
         repeats_fences=behaviours["transaction.fence"] == "each_attempt",
         bumps_before_end=behaviours["transaction.fenced_end"] == "two_epochs",
+        marker_version=transaction_version(behaviours) if dated else 0,
         timeout_us_max=config.micros("transaction.max.timeout.ms"),
         abort_interval_us=config.micros(
             "transaction.abort.timed.out.transaction.cleanup.interval.ms"
@@ -336,35 +338,43 @@ def transaction_config(
 def group_config(config: Config, behaviours: Mapping[str, str]) -> GroupConfig:
     """A broker's settings for groups."""
     new = behaviours["group.coordinator"] == "new"
+    batched = behaviours["group.assignment"] == "interval"
     return GroupConfig(
         initial_rebalance_delay_us=config.micros("group.initial.rebalance.delay.ms"),
         session_timeout_us_min=config.micros("group.min.session.timeout.ms"),
         session_timeout_us_max=config.micros("group.max.session.timeout.ms"),
-        append_linger_us=max(config.micros(group_rules.LINGER), 0) if new else 0,
+        append_linger_us=config.micros(group_rules.LINGER) if new else 0,
         follows_watermark=new,
         commit_timeout_us=config.micros("offsets.commit.timeout.ms"),
         consumer=ModernGroupConfig(
             config.micros("group.consumer.session.timeout.ms"),
             config.micros("group.consumer.heartbeat.interval.ms"),
             config.number("group.consumer.max.size"),
+            config.micros("group.consumer.assignment.interval.ms") if batched else 0,
         ),
         consumer_assignors=config.words("group.consumer.assignors"),
         share=ModernGroupConfig(
             config.micros("group.share.session.timeout.ms"),
             config.micros("group.share.heartbeat.interval.ms"),
             config.number("group.share.max.size"),
+            config.micros("group.share.assignment.interval.ms") if batched else 0,
         ),
         offsets_partition_count=config.number("offsets.topic.num.partitions"),
         retention_us=config.number("offsets.retention.minutes") * MINUTE,
         expiry_interval_us=config.micros("offsets.retention.check.interval.ms"),
         expires_per_offset=behaviours["offsets.expiry"] == "per_offset",
         missing_sync=MissingSync(behaviours["group.missing_sync"]),
+        fences_by_assignment=behaviours["group.commit_fencing"] == "assignment_epoch",
+        has_topic_ids=behaviours["group.committed_topic"] == "id",
         size_max=config.number("group.max.size"),
     )
 
 
 def quorum_config(config: Config, behaviours: Mapping[str, str]) -> QuorumConfig:
-    """The metadata quorum's timers."""
+    """The metadata quorum's timers and sizes."""
+    by_settings, fixed = behaviours["kraft.fetch_size"] == "settings", QuorumConfig()
+    fetch = "controller.quorum.fetch.max.bytes"
+    snapshot = "controller.quorum.fetch.snapshot.max.bytes"
     return QuorumConfig(
         election_timeout_us=config.micros("controller.quorum.election.timeout.ms"),
         fetch_timeout_us=config.micros("controller.quorum.fetch.timeout.ms"),
@@ -376,6 +386,9 @@ def quorum_config(config: Config, behaviours: Mapping[str, str]) -> QuorumConfig
         wakes_on_commit=behaviours["kraft.fetch_wakeup"] == "high_watermark",
         pre_votes=behaviours["kraft.pre_vote"] == "on",
         refuses_while_fetching=behaviours["kraft.pre_vote_refusal"] == "hears_leader",
+        auto_joins=config.flag("controller.quorum.auto.join.enable"),
+        fetch_max_bytes=config.size(fetch) if by_settings else fixed.fetch_max_bytes,
+        snapshot_max_bytes=config.size(snapshot) if by_settings else fixed.snapshot_max_bytes,
     )
 
 

@@ -24,6 +24,7 @@ from sim.scenario.model.types import (
 from sim.units import Bytes
 
 SHARE_MODE: Final = "share.acknowledgement.mode"
+SHARE_ACQUIRE: Final = "share.acquire.mode"
 SHARE_RESET: Final = "share.auto.offset.reset"
 
 RECORD_SIZE_MIN: Final[Bytes] = 24

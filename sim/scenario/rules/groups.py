@@ -35,6 +35,20 @@ _BETWEEN: Final = (
 LINGER: Final = "group.coordinator.append.linger.ms"
 """Time that the coordinator of KIP-848 waits for more writes."""
 
+_INTERVALS: Final = (
+    (
+        "group.consumer.assignment.interval.ms",
+        "group.consumer.min.assignment.interval.ms",
+        "group.consumer.max.assignment.interval.ms",
+    ),
+    (
+        "group.share.assignment.interval.ms",
+        "group.share.min.assignment.interval.ms",
+        "group.share.max.assignment.interval.ms",
+    ),
+)
+"""The least times between two target assignments of a group (4.3), as above."""
+
 _CLASSIC_ONLY: Final = (
     "heartbeat.interval.ms",
     "session.timeout.ms",
@@ -48,7 +62,7 @@ def check_broker(config: Config) -> None:
     Raises:
         Problem: With the setting's name as its path.
     """
-    for name, low, high in _BETWEEN:
+    for name, low, high in (*_BETWEEN, *_INTERVALS):
         least, most, value = config.number(low), config.number(high), config.number(name)
         if not least <= value <= most:
             raise Problem((name,), f"{value}", f"{least} to {most} ({low}, {high})")
@@ -59,6 +73,25 @@ def check_broker(config: Config) -> None:
             f"{config.number(interval)}",
             f"less than {session}, {config.number(session)}",
         )
+
+
+def check_intervals(config: Config, positions: Mapping[str, str]) -> None:
+    """Check that no interval of assignments is given where there are none.
+
+    Raises:
+        Problem: With the setting's name as its path.
+    """
+    if positions["group.assignment"] == "interval":
+        return
+    for bounded in _INTERVALS:
+        for each in bounded:
+            if config.has(each) and config[each] != default_of("broker", each, config.version):
+                raise Problem(
+                    (each,),
+                    "set where each epoch of a group has its target assignment at once",
+                    "no value",
+                    "behaviours: {group.assignment: interval}",
+                )
 
 
 def check_coordinator(

@@ -17,6 +17,7 @@ from sim.protocol.coordinator.share.coordinator import ShareCoordinatorConfig
 from sim.protocol.messages.cluster import NewTopic
 from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.clients import (
+    SHARE_ACQUIRE,
     SHARE_MODE,
     SHARE_RESET,
     ConsumerModel,
@@ -53,22 +54,39 @@ _WITHOUT_EFFECT: Final = (
 """Settings that have no effect here."""
 
 _BETWEEN: Final = (
-    "group.share.record.lock.duration.ms",
-    "group.share.min.record.lock.duration.ms",
-    "group.share.max.record.lock.duration.ms",
+    (
+        "group.share.record.lock.duration.ms",
+        "group.share.min.record.lock.duration.ms",
+        "group.share.max.record.lock.duration.ms",
+    ),
+)
+"""A setting with its least and its largest value."""
+
+_BETWEEN_SINCE_4_3: Final = (
+    (
+        "group.share.delivery.count.limit",
+        "group.share.min.delivery.count.limit",
+        "group.share.max.delivery.count.limit",
+    ),
+    (
+        "group.share.partition.max.record.locks",
+        "group.share.min.partition.max.record.locks",
+        "group.share.max.partition.max.record.locks",
+    ),
 )
 
 
-def check_broker(config: Config) -> None:
-    """Broker settings of share groups against each other.
+def check_broker(config: Config, kafka: str) -> None:
+    """Broker settings of share groups against each other, as the release compares them.
 
     Raises:
         Problem: With the setting's name as its path.
     """
-    name, low, high = _BETWEEN
-    least, most, value = config.number(low), config.number(high), config.number(name)
-    if not least <= value <= most:
-        raise Problem((name,), f"{value}", f"{least} to {most} ({low}, {high})")
+    later = _BETWEEN_SINCE_4_3 if is_since(kafka, "4.3") else ()
+    for name, low, high in (*_BETWEEN, *later):
+        least, most, value = config.number(low), config.number(high), config.number(name)
+        if not least <= value <= most:
+            raise Problem((name,), f"{value}", f"{least} to {most} ({low}, {high})")
     interval, session = "group.share.heartbeat.interval.ms", "group.share.session.timeout.ms"
     if config.number(interval) >= config.number(session):
         raise Problem(
@@ -90,7 +108,7 @@ def check_share(
         for key, share in (("release", model.release_ppm), ("reject", model.reject_ppm)):
             if share:
                 raise Problem((key,), f"{key} in no share group", "no value", "group.type: share")
-        for name in (SHARE_MODE, SHARE_RESET):
+        for name in (SHARE_MODE, SHARE_RESET, SHARE_ACQUIRE):
             if config[name] != default_of("consumer", name, config.version):
                 raise Problem(
                     ("config", name), "set outside a share group", "no value", "group.type: share"
@@ -209,7 +227,9 @@ def state_topic(config: Config) -> NewTopic:
     )
 
 
-def share_config(config: Config, consumers: Sequence[ConsumerSpec]) -> ShareConfig:
+def share_config(
+    config: Config, consumers: Sequence[ConsumerSpec], behaviours: Mapping[str, str]
+) -> ShareConfig:
     """A broker's settings for share partitions."""
     earliest = [c.group for c in consumers if c.is_share and c.from_earliest]
     return ShareConfig(
@@ -217,6 +237,8 @@ def share_config(config: Config, consumers: Sequence[ConsumerSpec]) -> ShareConf
             lock_us=config.micros("group.share.record.lock.duration.ms"),
             deliveries_max=config.number("group.share.delivery.count.limit"),
             in_flight_max=config.number("group.share.partition.max.record.locks"),
+            isolates=behaviours["share.delivery"] == "isolated",
+            counts=behaviours["share.state"] == "counted",
         ),
         sessions_max=config.number("group.share.max.share.sessions"),
         from_earliest=tuple(dict.fromkeys(earliest)),
@@ -227,7 +249,7 @@ def share_coordinator_config(config: Config) -> ShareCoordinatorConfig:
     """A broker's settings for its share coordinator."""
     return ShareCoordinatorConfig(
         partition_count=config.number("share.coordinator.state.topic.num.partitions"),
-        append_linger_us=max(config.micros("share.coordinator.append.linger.ms"), 0),
+        append_linger_us=config.micros("share.coordinator.append.linger.ms"),
         write_timeout_us=config.micros("share.coordinator.write.timeout.ms"),
         updates_per_snapshot=config.number(
             "share.coordinator.snapshot.update.records.per.snapshot"
@@ -235,9 +257,10 @@ def share_coordinator_config(config: Config) -> ShareCoordinatorConfig:
     )
 
 
-def member_config(reader: ConsumerConfig) -> ConsumerConfig:
-    """A share consumer's settings: it has no positions to commit."""
-    return replace(reader, enable_auto_commit=False)
+def member_config(reader: ConsumerConfig, mode: str) -> ConsumerConfig:
+    """A share consumer's settings, with its ``share.acquire.mode``: it commits no positions."""
+    limits = mode == "record_limit"
+    return replace(reader, enable_auto_commit=False, share_record_limit=limits)
 
 
 def application(members: ConsumerSpec) -> ShareApplication:

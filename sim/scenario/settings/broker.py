@@ -273,6 +273,9 @@ _KRAFT: Final[tuple[Overlay, ...]] = (
     *modelled(
         "controller.quorum.retry.backoff.ms",
         "controller.quorum.append.linger.ms",
+        "controller.quorum.auto.join.enable",
+        "controller.quorum.fetch.max.bytes",
+        "controller.quorum.fetch.snapshot.max.bytes",
     ),
     *narrowed(
         NO_BOUND,
@@ -372,6 +375,9 @@ _COORDINATORS: Final[tuple[Overlay, ...]] = (
         "group.consumer.heartbeat.interval.ms",
         "group.consumer.min.heartbeat.interval.ms",
         "group.consumer.max.heartbeat.interval.ms",
+        "group.consumer.assignment.interval.ms",
+        "group.consumer.min.assignment.interval.ms",
+        "group.consumer.max.assignment.interval.ms",
     ),
     *narrowed(
         NO_JAVA,

@@ -180,6 +180,12 @@ CONSUMER_SETTINGS: Final[tuple[Overlay, ...]] = (
         choices=("implicit", "explicit"),
     ),
     Overlay(
+        "share.acquire.mode",
+        because="the validator is code, with these words in any case",
+        choices=("batch_optimized", "record_limit"),
+        default="batch_optimized",
+    ),
+    Overlay(
         "share.auto.offset.reset",
         because=NO_DURATION,
         choices=("latest", "earliest"),

@@ -37,6 +37,9 @@ OF_KRAFT: Final = (
     "controller.quorum.election.backoff.max.ms",
     "controller.quorum.request.timeout.ms",
     "controller.quorum.retry.backoff.ms",
+    "controller.quorum.auto.join.enable",
+    "controller.quorum.fetch.max.bytes",
+    "controller.quorum.fetch.snapshot.max.bytes",
     "broker.heartbeat.interval.ms",
     "broker.session.timeout.ms",
     "initial.broker.registration.timeout.ms",
@@ -65,6 +68,7 @@ BEHAVIOURS_OF_KRAFT: Final = (
     "isr.broker_epochs",
     "fetch.former_process",
     "shutdown.metadata",
+    "kraft.fetch_size",
     "transactions",
 )
 """Behaviours whose subject does not exist in ZooKeeper mode: it has the older position of each."""

@@ -37,7 +37,10 @@ VOTERS = (3001, 3002, 3003)
 MEMBERS = (*VOTERS, 3004, 3005)
 """Of a dynamic quorum, which begins with the first three as voters."""
 SECOND = 1_000_000
-SLICED = tuple(QuorumConfig(fetch_max_bytes=700, append_linger_us=us) for us in (0, 25_000))
+SLICED = tuple(
+    QuorumConfig(fetch_max_bytes=700, snapshot_max_bytes=700, append_linger_us=us)
+    for us in (0, 25_000)
+)
 """Snapshots take several requests; the controller's records wait, or do not, by turns of seeds."""
 
 

@@ -90,3 +90,12 @@ def test_a_snapshot_says_who_votes(tmp_path):
     assert [voter.node for voter in snapshot_voters(newest.read_bytes())] == [
         3001, 3002, 3003, 3004,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("joins", [False, True])
+def test_a_controller_that_adds_itself_votes_again_with_a_replaced_disk(tmp_path, joins):
+    dynamic = {"quorum": "dynamic", "kafka": "4.2"}
+    config = {"controller.quorum.auto.join.enable": joins}
+    ran = go(tmp_path, cluster=dynamic, config=config, faults=REPLACED, producer=QUIET, lasts="12s")
+    assert ("follower" in roles(ran, 3003, after=2 * S)) is joins
+    assert all(not examine(path) for path in ran.log_dirs("controller"))

@@ -51,8 +51,15 @@ class LedShare:
     def write_request(self, states: tuple[StateBatch, ...]) -> WriteShareGroupStateRequest:
         """Request that writes its state to the share coordinator."""
         assert self.share is not None, "it is loaded"
-        start = self.share.start_offset
-        return WriteShareGroupStateRequest(self.key, self.state_epoch, self.epoch, start, states)
+        share = self.share
+        return WriteShareGroupStateRequest(
+            self.key,
+            self.state_epoch,
+            self.epoch,
+            share.start_offset,
+            states,
+            share.completed_in_flight(),
+        )
 
     def write_rows(
         self, broker: NodeId, names: Mapping[str, str], now: Micros, out: Effects

@@ -252,7 +252,8 @@ class SharePartitionManager:
         places = session.rotated()
         capacity = request.max_records
         for place in places:
-            result = self._read(session, place, request.max_bytes // len(places), capacity, now)
+            max_bytes = request.max_bytes // len(places)
+            result = self._read(request, session, place, max_bytes, capacity, now)
             if result is not None:
                 answer.results.append(result)
                 answer.is_fetched = True
@@ -260,6 +261,7 @@ class SharePartitionManager:
 
     def _read(
         self,
+        request: ShareFetchRequest,
         session: ShareSession,
         place: TopicPartition,
         max_bytes: Bytes,
@@ -288,7 +290,8 @@ class SharePartitionManager:
         except CorruptRecord:
             return ShareFetchResult(place, ErrorCode.CORRUPT_MESSAGE)
         ends = [(batch.base_offset, batch.last_offset) for batch in batches]
-        acquired = share.acquire(session.member_id, ends, capacity, now)
+        member, exact = session.member_id, request.record_limit
+        acquired = share.acquire(member, ends, capacity, now, exact=exact)
         if not acquired:
             return None
         self._write_rows(shared, now)

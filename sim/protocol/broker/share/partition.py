@@ -50,6 +50,28 @@ class ShareLimits:
     """``group.share.delivery.count.limit``."""
     in_flight_max: int = 2_000
     """``group.share.partition.max.record.locks``: a bound for new records, in whole batches."""
+    isolates: bool = False
+    """True if records that are given back again and again are delivered in ever smaller numbers,
+    at last alone (KAFKA-17541, 4.2); not a setting."""
+    counts: bool = False
+    """True if the number of completed records in flight is written with their states (KIP-1226,
+    4.2); not a setting."""
+
+    def alone(self, deliveries: int, size: int) -> int:
+        """Largest number of records of so many deliveries that are acquired together; 0: any.
+
+        Args:
+            deliveries: Of the first of them, so far.
+            size: Number of records that were acquired with it when it was new.
+
+        Source: ``SharePartition.acquireSubsetBatchRecords`` (4.2).
+        """
+        threshold = max(2, -(-self.deliveries_max // 2))
+        if not self.isolates or deliveries < threshold:
+            return 0
+        if deliveries == self.deliveries_max - 1 and self.deliveries_max > 2:
+            return 1
+        return max(1, size >> (deliveries - threshold + 1))
 
 
 class StateChange(NamedTuple):
@@ -76,6 +98,8 @@ class _Run:
     """Token of the open write; the state is the future one."""
     reason: str = ""
     """Reason of the future state."""
+    size: int = 0
+    """Number of records that were acquired with these when they were new."""
 
     def is_free(self) -> bool:
         return self.state is RecordState.AVAILABLE and not self.token
@@ -113,6 +137,7 @@ class SharePartition:
                 self._runs.append(_Run(self.end_offset, batch.first - 1, RecordState.AVAILABLE, 0))
             first = max(batch.first, self.end_offset)
             run = _Run(first, batch.last, batch.state, batch.delivery_count)
+            run.size = batch.last - first + 1
             self._runs.append(run)
             if run.state.is_terminal:
                 self.changes.append(run.change(self._found(run)))
@@ -124,6 +149,18 @@ class SharePartition:
         if run.state is RecordState.ACKNOWLEDGED:
             return FOUND[0]
         return FOUND[2 if run.count >= self._limits.deliveries_max else 1]
+
+    def completed_in_flight(self) -> int:
+        """Number of records from the start offset on that are, or will be, completed.
+
+        -1 where it is not counted.
+
+        Source: ``SharePartition.deliveryCompleteCount`` (4.2).
+        """
+        if not self._limits.counts:
+            return -1
+        done = [run for run in self._runs if run.state.is_terminal]
+        return sum(run.last - run.first + 1 for run in done)
 
     # -- views ------------------------------------------------------------------------------------
 
@@ -157,7 +194,13 @@ class SharePartition:
     # -- acquiring --------------------------------------------------------------------------------
 
     def acquire(
-        self, member: str, fetched: Sequence[tuple[Offset, Offset]], limit: int, now: Micros
+        self,
+        member: str,
+        fetched: Sequence[tuple[Offset, Offset]],
+        limit: int,
+        now: Micros,
+        *,
+        exact: bool = False,
     ) -> list[Acquired]:
         """Acquires fetched records for a member: available and new ones.
 
@@ -165,42 +208,66 @@ class SharePartition:
             member: The member's id.
             fetched: First and last offset of each batch from :meth:`next_fetch_offset` on, in the
                 order of the log.
-            limit: Approximate number: whole batches are acquired.
+            limit: Number of records; approximate, as whole batches are acquired.
             now: This instant.
+            exact: ``share.acquire.mode: record_limit``: no more than the number (KIP-1206).
         """
         if not fetched or limit <= 0:
             return []
         first, last = fetched[0][0], fetched[-1][1]
         until = now + self._limits.lock_us
         found: list[Acquired] = []
-        count = 0
         self._split(first)
         self._split(last + 1)
         self._pass_over(first)
-        for run in self._between(first, last):
-            if count >= limit:
-                break
-            if not run.is_free():
-                continue
-            self._split(_end(fetched, run.first + limit - count - 1) + 1)
-            run.state, run.member, run.until = RecordState.ACQUIRED, member, until
-            run.count += 1
-            found.append(Acquired(run.first, run.last, run.count))
-            self.changes.append(run.change("acquired"))
-            count += run.last - run.first + 1
+        limit = self._acquire_again(member, fetched, limit, until, found, exact=exact)
+        count = sum(each.last - each.first + 1 for each in found)
         capacity = min(limit - count, self._capacity())
         if capacity > 0 and last >= self.end_offset:
             begin = max(first, self.end_offset)
-            end = _end(fetched, begin + capacity - 1)
+            end = begin + capacity - 1
+            end = min(end, last) if exact else _end(fetched, end)
             if begin > self.end_offset:  # the log starts after the end of the delivered records
                 self._archive_gap(begin)
-            run = _Run(begin, end, RecordState.ACQUIRED, 1, member, until)
+            run = _Run(begin, end, RecordState.ACQUIRED, 1, member, until, size=end - begin + 1)
             self._runs.append(run)
             self.end_offset = end + 1
             found.append(Acquired(begin, end, 1))
             self.changes.append(run.change("acquired"))
         self._advance()
         return found
+
+    def _acquire_again(
+        self,
+        member: str,
+        fetched: Sequence[tuple[Offset, Offset]],
+        limit: int,
+        until: Micros,
+        found: list[Acquired],
+        *,
+        exact: bool,
+    ) -> int:
+        """Acquires records that were delivered before; returns how many in all may be acquired."""
+        count = 0
+        for run in self._between(fetched[0][0], fetched[-1][1]):
+            if count >= limit:
+                break
+            if not run.is_free():
+                continue
+            alone = self._limits.alone(run.count, run.size)
+            if alone and count:
+                return count
+            most = min(limit - count, alone or limit)
+            end = run.first + most - 1
+            self._split((end if exact or alone else _end(fetched, end)) + 1)
+            run.state, run.member, run.until = RecordState.ACQUIRED, member, until
+            run.count += 1
+            found.append(Acquired(run.first, run.last, run.count))
+            self.changes.append(run.change("acquired"))
+            count += run.last - run.first + 1
+            if alone:
+                return count
+        return limit
 
     def _pass_over(self, first: Offset) -> None:
         """Archives free records below the fetched ones: they were compacted away."""

@@ -45,6 +45,8 @@ class ConsumerConfig:
     """``max.poll.interval.ms``; also the rebalance timeout."""
     poll_records_max: int = 500
     """``max.poll.records``."""
+    share_record_limit: bool = False
+    """``share.acquire.mode``: record_limit, so that ``max.poll.records`` is an exact bound."""
     fetch_bytes_min: Bytes = 1
     """``fetch.min.bytes``."""
     fetch_wait_us_max: Micros = 500 * MS

@@ -62,6 +62,8 @@ class _Session:
     said: Said = field(default_factory=dict)
     """Acknowledgements to be sent there."""
     in_flight: bool = False
+    is_fetching: bool = False
+    """True if what is in flight is a fetch."""
 
 
 class _Buffered(NamedTuple):
@@ -86,6 +88,8 @@ class ShareFetcher:
         self._assigned: tuple[TopicPartition, ...] = ()
         self._sessions: dict[NodeId, _Session] = {}
         self._buffer: deque[_Buffered] = deque()
+        self._turn: NodeId = -1
+        """Broker of the last fetch with a limit of records."""
         self._not_before: dict[TopicPartition, Micros] = {}
         self._waits_for: dict[TopicPartition, int] = {}
         """Version of the metadata from which on a partition may be fetched again."""
@@ -134,6 +138,8 @@ class ShareFetcher:
                 by_node.setdefault(leader, []).append(place)
         for node in by_node:
             self._session(node)
+        if self._link.config.share_record_limit:
+            by_node = self._one_of(by_node)
         for node, session in self._sessions.items():
             if session.in_flight:
                 continue
@@ -142,6 +148,19 @@ class ShareFetcher:
                 self._fetch(node, session, requested)
             elif session.said:
                 self._acknowledge(node, session)
+
+    def _one_of(
+        self, by_node: dict[NodeId, list[TopicPartition]]
+    ) -> dict[NodeId, list[TopicPartition]]:
+        """The next broker in turn, if no other is being fetched from: a limit of records is one.
+
+        Source: ``ShareConsumeRequestManager.poll`` (4.2).
+        """
+        if any(session.is_fetching for session in self._sessions.values()) or not by_node:
+            return {}
+        turn = next((node for node in sorted(by_node) if node > self._turn), min(by_node))
+        self._turn = turn
+        return {turn: by_node[turn]}
 
     def acknowledge(self) -> None:
         """Sends acknowledgements alone, where nothing is in flight."""
@@ -193,8 +212,9 @@ class ShareFetcher:
             new,
             dropped,
             _packed(said),
+            config.share_record_limit,
         )
-        session.in_flight = True
+        session.in_flight = session.is_fetching = True
         self._link.send(node, request, partial(self._on_fetched, session, said))
 
     def _acknowledge(
@@ -228,7 +248,7 @@ class ShareFetcher:
         error: ErrorCode,
         now: Micros,
     ) -> None:
-        session.in_flight = False
+        session.in_flight = session.is_fetching = False
         if response is not None:
             assert isinstance(response, ShareFetchResponse)
             error = response.error

@@ -2,8 +2,8 @@
 
 Plain values; ``share`` distinguishes the two, and so the record's type (KIP-848, KIP-932).
 Partitions are named by topic id instead of the topic's name: a topic that is created again under
-its name is another one. Left out: subscriptions by regular expression, members that still speak the
-classic protocol, and the epochs at which partitions were assigned (KIP-1251).
+its name is another one. Left out: subscriptions by regular expression, and members that still speak
+the classic protocol.
 
 Source: ``ConsumerGroup*Value.json``, ``ShareGroup*Value.json`` of the group coordinator.
 """
@@ -60,6 +60,8 @@ class TargetAssignmentEpochRecord:
     group: str
     epoch: int
     share: bool = False
+    timestamp_ms: int = 0
+    """Milliseconds since 1970 at which it was computed; 0 is not written, as before 4.3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,10 @@ class CurrentMemberAssignmentRecord:
     assigned: tuple[TopicPartition, ...]
     pending_revocation: tuple[TopicPartition, ...]
     share: bool = False
+    assigned_epochs: tuple[int, ...] = ()
+    """Epoch at which each was assigned (KIP-1251); empty before 4.3."""
+    pending_epochs: tuple[int, ...] = ()
+    """The same of those pending revocation."""
 
 
 @dataclass(frozen=True, slots=True)

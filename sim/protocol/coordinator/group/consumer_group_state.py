@@ -62,6 +62,22 @@ class ConsumerGroupMember:
     state: MemberState = MemberState.STABLE
     assigned: tuple[TopicPartition, ...] = ()
     pending_revocation: tuple[TopicPartition, ...] = ()
+    assigned_epochs: tuple[int, ...] = ()
+    """Epoch at which each was assigned (KIP-1251); empty before 4.3."""
+    pending_epochs: tuple[int, ...] = ()
+
+    def assignment_epochs(self) -> dict[TopicPartition, int]:
+        """Epoch at which each partition was assigned, also those pending revocation.
+
+        Where the log does not say it, that is the member's epoch.
+
+        Source: ``Utils.assignmentFromTopicPartitions`` (4.3).
+        """
+        places = (*self.pending_revocation, *self.assigned)
+        epochs = (*self.pending_epochs, *self.assigned_epochs)
+        if len(epochs) != len(places):
+            return dict.fromkeys(places, max(self.epoch, 0))
+        return dict(zip(places, epochs, strict=True))
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
         """True if it has its target assignment of that epoch."""
@@ -93,6 +109,8 @@ class ConsumerGroupMember:
             self.assigned,
             self.pending_revocation,
             share,
+            self.assigned_epochs,
+            self.pending_epochs,
         )
 
 
@@ -108,6 +126,9 @@ class ConsumerGroup:
     epoch: int = 0
     metadata_hash: int = 0
     assignment_epoch: int = 0
+    assigned_at_ms: int = 0
+    """Milliseconds since 1970 at which the target assignment was computed; 0 if that is not known
+    (before 4.3)."""
     members: dict[str, ConsumerGroupMember] = field(default_factory=dict)
     """In the order in which they joined."""
     target: dict[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
@@ -170,6 +191,7 @@ class ConsumerGroup:
                 self._subscribe(record)
             case TargetAssignmentEpochRecord():
                 self.assignment_epoch = record.epoch
+                self.assigned_at_ms = record.timestamp_ms
             case TargetAssignmentMemberRecord():
                 self.target[record.member_id] = record.partitions
             case CurrentMemberAssignmentRecord():
@@ -180,6 +202,8 @@ class ConsumerGroup:
                     state=record.state,
                     assigned=record.assigned,
                     pending_revocation=record.pending_revocation,
+                    assigned_epochs=record.assigned_epochs,
+                    pending_epochs=record.pending_epochs,
                 )
             case MemberTombstone():
                 self._forget(record)
@@ -217,6 +241,8 @@ class ConsumerGroup:
                 state=MemberState.STABLE,
                 assigned=(),
                 pending_revocation=(),
+                assigned_epochs=(),
+                pending_epochs=(),
             )
 
 

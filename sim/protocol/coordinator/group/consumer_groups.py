@@ -8,11 +8,12 @@ Source: ``GroupMetadataManager.{consumerGroupHeartbeat,consumerGroupStaticMember
 getOrMaybeSubscribeStaticConsumerGroupMember,replaceMember}``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
 from sim.error_codes import ErrorCode
+from sim.ids import TopicPartition
 from sim.protocol.assignors.registry import Assignments
 from sim.protocol.coordinator.group.assignors import SERVER_ASSIGNORS, TopicDescription
 from sim.protocol.coordinator.group.consumer_group_records import (
@@ -22,22 +23,27 @@ from sim.protocol.coordinator.group.consumer_group_records import (
 )
 from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup, ConsumerGroupMember
 from sim.protocol.coordinator.group.heartbeat_groups import Coordinated, ModernGroups
-from sim.protocol.coordinator.group.reconciliation import reconcile
+from sim.protocol.coordinator.group.reconciliation import drop_unsubscribed, reconcile, with_epochs
 from sim.protocol.messages.consumer_group import (
     JOIN_EPOCH,
     STATIC_LEAVE_EPOCH,
     ConsumerGroupHeartbeatRequest,
 )
+from sim.protocol.messages.group import CommittedOffsets
 from sim.units import Micros
 
 
 class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
     """Consumer-protocol groups of one broker."""
 
-    def commit_error(self, name: str, member_id: str, epoch: int) -> ErrorCode | None:
+    def commit_error(
+        self, name: str, member_id: str, epoch: int, offsets: CommittedOffsets
+    ) -> ErrorCode | None:
         """Error of an offset commit; ``None`` if there is no such group here.
 
-        Source: ``ConsumerGroup.validateOffsetCommit`` (4.1).
+        Since 4.3 an older epoch is enough for partitions that the member had then (KIP-1251).
+
+        Source: ``ConsumerGroup.validateOffsetCommit``, ``createAssignmentEpochValidator`` (4.3).
         """
         group = self.get(name)
         if group is None:
@@ -47,7 +53,25 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
         member = group.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH
+        if epoch == member.epoch:
+            return ErrorCode.NONE
+        if epoch > member.epoch or not self._context.config.fences_by_assignment:
+            return ErrorCode.STALE_MEMBER_EPOCH
+        since, ids = member.assignment_epochs(), self._image().topic_ids
+        places = (TopicPartition(ids.get(p.topic, ""), p.partition) for p, _, _ in offsets)
+        had = all(place in since and since[place] <= epoch for place in places)
+        return ErrorCode.NONE if had else ErrorCode.STALE_MEMBER_EPOCH
+
+    def topic_id_of(self, name: str) -> Callable[[str], str | None]:
+        """Ids of topics as a commit of the group names them: empty of the classic protocol.
+
+        Source: ``CommitRequestManager``, ``ConsumerCoordinator`` (4.2), of which only the first
+        commits by topic id.
+        """
+        if not self._context.config.has_topic_ids:
+            return lambda topic: None  # noqa: ARG005
+        ids = {} if self.get(name) is None else self._image().topic_ids
+        return lambda topic: ids.get(topic, "")
 
     # -- static members ---------------------------------------------------------------------------
 
@@ -155,13 +179,25 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
         member: ConsumerGroupMember,
         request: ConsumerGroupHeartbeatRequest,
         *,
-        changed: bool,  # noqa: ARG002 - the target is another one by then
+        changed: bool,
     ) -> ConsumerGroupMember:
-        if member.is_reconciled_to(group.assignment_epoch):
-            return member
         owned = None if request.owned is None else self._by_id(request.owned)
-        target = self._target(group, member)
-        return reconcile(member, group.assignment_epoch, target, group.owners(), owned)
+        epoch = group.assignment_epoch
+        if changed and group.epoch > epoch and member.epoch == epoch:
+            after = drop_unsubscribed(member, self._subscribed(member), owned)
+        elif member.is_reconciled_to(epoch):
+            return member
+        else:
+            target = self._target(group, member)
+            after = reconcile(member, epoch, target, group.owners(), owned)
+        if self._context.config.fences_by_assignment:
+            return with_epochs(member, after, epoch)
+        return after
+
+    def _subscribed(self, member: ConsumerGroupMember) -> tuple[str, ...]:
+        """Ids of the topics that it subscribes to."""
+        ids = self._image().topic_ids
+        return tuple(ids[topic] for topic in member.topics if topic in ids)
 
     def _shares(
         self,

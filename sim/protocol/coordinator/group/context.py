@@ -56,6 +56,9 @@ class ModernGroupConfig:
     members."""
     max_size: int = 2**31 - 1
     """``group.consumer.max.size``, ``group.share.max.size``."""
+    assignment_interval_us: Micros = 0
+    """``group.consumer.assignment.interval.ms``, ``group.share.assignment.interval.ms``: the least
+    time between two target assignments; 0 before 4.3, where each new epoch has one at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,8 @@ class GroupConfig:
     new_member_join_timeout_us: Micros = 5 * MINUTE
     """Time for which a new member's join is held without a session; fixed in Kafka."""
     append_linger_us: Micros = 5 * MS
-    """``group.coordinator.append.linger.ms``; 0 appends at once."""
+    """``group.coordinator.append.linger.ms``; 0 appends at once, a negative one is adaptive: when
+    all that has reached the coordinator before is done."""
     follows_watermark: bool = True
     """True if writes need no ISR, and count when the high watermark passes them (the coordinator of
     KIP-848); otherwise acks=all. Not a setting."""
@@ -92,6 +96,12 @@ class GroupConfig:
     """True if every offset expires by its own commit, as until 2.1; not a setting."""
     missing_sync: MissingSync = MissingSync.REBALANCE_TIMEOUT
     """Rule for members without SyncGroup; not a setting."""
+    fences_by_assignment: bool = False
+    """True if a commit is checked against the epochs at which the member was assigned its
+    partitions, which are kept in the log, too, as are the times of target assignments (4.3)."""
+    has_topic_ids: bool = False
+    """True if committed offsets are written in version 4, which has the id of the topic if the
+    commit names it (4.2)."""
     size_max: int = (1 << 31) - 1
     """``group.max.size``."""
 
@@ -204,9 +214,10 @@ class CoordinatorContext(Generic[R]):
         if self.config.append_linger_us == 0:
             self._append(partition)
         elif len(writes.gathering) == 1:
+            # An alarm of this instant comes after all that has arrived in it.
             self.set_alarm(
                 f"linger/{partition}",
-                now + self.config.append_linger_us,
+                now + max(self.config.append_linger_us, 0),
                 lambda _: self._append(partition),
             )
 

@@ -238,7 +238,7 @@ class GroupCoordinator:
     def _commit(self, request: OffsetCommitRequest, token: int, now: Micros) -> None:
         group = self._groups.get(request.group)
         error = self._consumer_groups.commit_error(
-            request.group, request.member_id, request.generation
+            request.group, request.member_id, request.generation, request.offsets
         )
         if error is None:
             error = self._commit_error(group, request)
@@ -251,9 +251,10 @@ class GroupCoordinator:
         if member is not None:
             self._membership.refresh_session(group, member, now)
         stamp = timestamp_ms(now)
+        identify = self._consumer_groups.topic_id_of(request.group)
         records = tuple(
-            OffsetCommitRecord(group.name, partition, offset, epoch, stamp)
-            for partition, offset, epoch in request.offsets
+            OffsetCommitRecord(group.name, place, offset, epoch, stamp, identify(place.topic))
+            for place, offset, epoch in request.offsets
         )
         if not records:
             self._context.reply(token, OffsetCommitResponse(ErrorCode.NONE))
@@ -320,10 +321,11 @@ class GroupCoordinator:
         if request.group not in self._groups:
             self._groups[request.group] = self._new_group(request.group)
         stamp = timestamp_ms(now)
+        unnamed = "" if self._context.config.has_topic_ids else None
         records = tuple(
             PendingOffsetRecord(
                 request.producer_id,
-                OffsetCommitRecord(request.group, place, offset, epoch, stamp),
+                OffsetCommitRecord(request.group, place, offset, epoch, stamp, unnamed),
             )
             for place, offset, epoch in request.offsets
         )
@@ -340,7 +342,7 @@ class GroupCoordinator:
         error: ErrorCode | None = None
         if request.generation >= 0 or request.member_id:
             error = self._consumer_groups.commit_error(
-                request.group, request.member_id, request.generation
+                request.group, request.member_id, request.generation, request.offsets
             )
         if error is None:
             error = transactional_error(self._groups.get(request.group), request)

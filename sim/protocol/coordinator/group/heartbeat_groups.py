@@ -52,7 +52,7 @@ from sim.protocol.messages.consumer_group import (
 from sim.protocol.messages.share import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from sim.protocol.metadata.image import MetadataImage
 from sim.trace.rows.clients import GroupMembers
-from sim.units import Micros
+from sim.units import MS, Micros, timestamp_ms
 
 Heartbeat = TypeVar("Heartbeat", bound=ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest)
 
@@ -216,7 +216,7 @@ class ModernGroups(Generic[Heartbeat]):
             self._change(group, records, member.subscription(name, share=self.share))
         changed = member.topics != before.topics
         self._count_epoch(group, records, changed=changed)
-        self._assign(group, records)
+        self._assign(group, records, now)
         after = self._reconciled(group.live, member, request, changed=changed)
         if after != member:
             self._change(group, records, after.assignment(name, share=self.share))
@@ -263,10 +263,13 @@ class ModernGroups(Generic[Heartbeat]):
             record = ConsumerGroupEpochRecord(live.name, epoch, fingerprint, self.share)
             self._change(group, records, record)
 
-    def _assign(self, group: Coordinated, records: list[ConsumerGroupRecord]) -> None:
-        """Computes a target assignment if the group's epoch is ahead of it."""
+    def _assign(self, group: Coordinated, records: list[ConsumerGroupRecord], now: Micros) -> None:
+        """Computes a target assignment if the group's epoch is ahead of it, and it is time.
+
+        Source: ``GroupMetadataManager.canComputeNextTargetAssignment`` (4.3).
+        """
         live = group.live
-        if live.epoch <= live.assignment_epoch:
+        if live.epoch <= live.assignment_epoch or not self._may_assign(live, now):
             return
         image = self._image()
         topics = {
@@ -283,7 +286,17 @@ class ModernGroups(Generic[Heartbeat]):
             if live.target.get(member_id) != partitions:
                 target = TargetAssignmentMemberRecord(live.name, member_id, partitions, self.share)
                 self._change(group, records, target)
-        self._change(group, records, TargetAssignmentEpochRecord(live.name, live.epoch, self.share))
+        interval = self._settings.assignment_interval_us
+        dated = interval or self._context.config.fences_by_assignment
+        stamp = timestamp_ms(now) if dated else 0
+        done = TargetAssignmentEpochRecord(live.name, live.epoch, self.share, stamp)
+        self._change(group, records, done)
+
+    def _may_assign(self, group: ConsumerGroup, now: Micros) -> bool:
+        """True if the last target assignment is old enough, or its time is not known."""
+        interval = self._settings.assignment_interval_us // MS
+        known = group.assigned_at_ms and interval
+        return not known or timestamp_ms(now) >= group.assigned_at_ms + interval
 
     # -- removal -----------------------------------------------------------------------------------
 

@@ -62,6 +62,54 @@ def reconcile(
     )
 
 
+def drop_unsubscribed(
+    member: ConsumerGroupMember,
+    subscribed: tuple[str, ...],
+    owned: tuple[TopicPartition, ...] | None,
+) -> ConsumerGroupMember:
+    """The member of a new subscription that has no target assignment yet, at its epoch.
+
+    Args:
+        member: The member, of the epoch of the last target assignment.
+        subscribed: Ids of its topics.
+        owned: Partitions in the heartbeat; ``None`` if absent.
+
+    Source: ``CurrentAssignmentBuilder.updateCurrentAssignment`` (4.3).
+    """
+    keeps = tuple(p for p in member.assigned if p.topic in subscribed)
+    if len(keeps) == len(member.assigned):
+        return member
+    dropped = tuple(p for p in member.assigned if p.topic not in subscribed)
+    revokes = tuple(sorted((*member.pending_revocation, *dropped)))
+    after = replace(member, previous_epoch=member.epoch, assigned=keeps)
+    if not _still_owns(owned, revokes):
+        return after
+    return replace(after, state=MemberState.UNREVOKED_PARTITIONS, pending_revocation=revokes)
+
+
+def with_epochs(
+    before: ConsumerGroupMember, after: ConsumerGroupMember, target_epoch: int
+) -> ConsumerGroupMember:
+    """The member after a heartbeat, with the epochs at which it was assigned its partitions.
+
+    Args:
+        before: The member before it.
+        after: The member after it, with its partitions.
+        target_epoch: Of the target assignment, from which new partitions are.
+
+    Source: KIP-1251, ``CurrentAssignmentBuilder.computeNextAssignment`` (4.3).
+    """
+    if after is before:
+        return before
+    known = before.assignment_epochs()
+    kept = {place: known[place] for place in before.assigned}
+    return replace(
+        after,
+        assigned_epochs=tuple(kept.get(place, target_epoch) for place in after.assigned),
+        pending_epochs=tuple(known.get(place, target_epoch) for place in after.pending_revocation),
+    )
+
+
 def _still_owns(
     owned: tuple[TopicPartition, ...] | None, revoked: tuple[TopicPartition, ...]
 ) -> bool:

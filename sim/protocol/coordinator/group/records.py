@@ -35,6 +35,9 @@ class OffsetCommitRecord:
     offset: Offset
     leader_epoch: LeaderEpoch
     timestamp_ms: int
+    topic_id: str | None = None
+    """Id of its topic, empty if the commit did not name it; ``None`` before 4.2, where the value is
+    of version 3."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,8 @@ class ShareState(NamedTuple):
     batches: tuple[StateBatch, ...]
     updates: int = 0
     """Update records since the last snapshot."""
+    complete_count: int = -1
+    """Number of completed records from the start offset on; -1: not counted."""
 
     def replay(self, record: ShareStateRecord) -> "ShareState":
         """State after a record."""
@@ -95,6 +97,7 @@ class ShareState(NamedTuple):
             start_offset=start,
             batches=combine(self.batches, record.batches, start),
             updates=self.updates + 1,
+            complete_count=record.complete_count,
         )
 
 
@@ -106,6 +109,7 @@ def state_of(record: ShareSnapshotRecord) -> ShareState:
         record.leader_epoch,
         record.start_offset,
         record.batches,
+        complete_count=record.complete_count,
     )
 
 
@@ -181,12 +185,13 @@ class ShareCoordinator:
         if isinstance(request, WriteShareGroupStateRequest):
             record = self._record(
                 kept.live, request.key, request.leader_epoch, request.start_offset,
-                request.batches, now,
+                request.batches, request.complete_count, now,
             )  # fmt: skip
             self._write(kept, record, WriteShareGroupStateResponse(ErrorCode.NONE), token, now)
         elif kept.live is None or kept.live.leader_epoch < request.leader_epoch:
+            complete = -1 if kept.live is None else kept.live.complete_count
             record = self._record(
-                kept.live, request.key, request.leader_epoch, UNINITIALIZED, (), now
+                kept.live, request.key, request.leader_epoch, UNINITIALIZED, (), complete, now
             )
             self._write(kept, record, _state_response(kept.live), token, now)
         else:
@@ -221,6 +226,7 @@ class ShareCoordinator:
         leader_epoch: LeaderEpoch,
         start_offset: Offset,
         batches: tuple[StateBatch, ...],
+        complete_count: int,
         now: Micros,
     ) -> ShareStateRecord:
         """A snapshot if there is none, or after so many updates; else an update.
@@ -230,10 +236,14 @@ class ShareCoordinator:
         stamp = timestamp_ms(now)
         if live is None:
             merged = combine((), batches, start_offset)
-            return ShareSnapshotRecord(key, 0, 0, leader_epoch, start_offset, merged, stamp)
+            return ShareSnapshotRecord(
+                key, 0, 0, leader_epoch, start_offset, merged, stamp, complete_count
+            )
         if live.updates < self.config.updates_per_snapshot:
             merged = combine((), batches, start_offset)
-            return ShareUpdateRecord(key, live.snapshot_epoch, leader_epoch, start_offset, merged)
+            return ShareUpdateRecord(
+                key, live.snapshot_epoch, leader_epoch, start_offset, merged, complete_count
+            )
         start = max(start_offset, live.start_offset)
         return ShareSnapshotRecord(
             key,
@@ -243,6 +253,7 @@ class ShareCoordinator:
             start,
             combine(live.batches, batches, start),
             stamp,
+            complete_count,
         )
 
     def _write(

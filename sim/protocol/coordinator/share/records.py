@@ -29,6 +29,8 @@ class ShareSnapshotRecord:
     start_offset: Offset
     batches: tuple[StateBatch, ...]
     timestamp_ms: int = 0
+    complete_count: int = -1
+    """Number of completed records from the start offset on (KIP-1226); -1 is not written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class ShareUpdateRecord:
     leader_epoch: LeaderEpoch
     start_offset: Offset
     batches: tuple[StateBatch, ...]
+    complete_count: int = -1
+    """As of a snapshot."""
 
 
 ShareStateRecord = ShareSnapshotRecord | ShareUpdateRecord

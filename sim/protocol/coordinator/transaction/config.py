@@ -32,6 +32,8 @@ class TransactionConfig:
     """True if a retried fence takes another epoch (KAFKA-9666); not a setting."""
     bumps_before_end: bool = False
     """True if a fence of version 2 takes an epoch before its abort takes another (KAFKA-19367)."""
+    marker_version: int = 0
+    """Version of transactions that markers name (KIP-1228); 0 before 4.2; not a setting."""
     verifies: bool = True
     """``transaction.partition.verification.enable``."""
     retry_backoff_us: Micros = 20 * MS

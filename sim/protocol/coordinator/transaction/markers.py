@@ -192,7 +192,12 @@ class MarkerSender:
         self._requests[self._correlation] = ending, partitions
         ending.in_flight += 1
         request = WriteTxnMarkersRequest(
-            ending.producer_id, ending.producer_epoch, ending.epoch, ending.committed, partitions
+            ending.producer_id,
+            ending.producer_epoch,
+            ending.epoch,
+            ending.committed,
+            partitions,
+            self._store.config.marker_version,
         )
         timeout = self._store.config.request_timeout_us
         self._store.out.append(Send(leader, self._correlation, request, timeout, CHANNEL))
