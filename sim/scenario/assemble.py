@@ -469,7 +469,7 @@ class _Clients:
 
     def _partitioner(self, config: Config) -> str:
         given = config.text(partitioners.NAME)
-        if given and config.text("transactional.id"):
+        if config.text("transactional.id") and partitioners.is_chosen(config):
             raise Problem(
                 (partitioners.NAME,),
                 f"{given} with transactional.id, which is not modelled",

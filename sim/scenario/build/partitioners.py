@@ -20,13 +20,13 @@ from sim.scenario.settings import partitioners as names
 
 
 def partitioner_of(spec: ProducerSpec, kafka: str) -> MakePartitioner | None:
-    """Maker of a producer's partitioner; ``None`` for the built-in one.
+    """Maker of a producer's partitioner; ``None`` for the built-in one, which transactions have.
 
     Raises:
         SimulationError: If the user's file cannot be run, or its class cannot be made.
     """
     given = spec.config.text("partitioner.class")
-    if not given:
+    if not given or spec.config.text("transactional.id"):
         return None
     again = names.asks_again(kafka)
     own = names.own_class(given)

@@ -12,6 +12,7 @@ from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.topics import TopicSpec
 from sim.scenario.rules import rebalance as rebalance_rules
+from sim.scenario.settings import partitioners
 from sim.scenario.settings.resolved import Config, SettingValue
 from sim.scenario.settings.types import INT_MAX
 from sim.scenario.text.problems import Problem, nearest, one_of
@@ -207,7 +208,7 @@ def producer_config(
     Raises:
         Problem: Where Kafka throws ConfigException, with the setting's name as its path.
     """
-    if not partitions and config.text("partitioner.class"):
+    if not partitions and partitioners.is_chosen(config):
         raise Problem(
             ("partitioner.class",),
             f"{config.text('partitioner.class')} where the application gives each record its place",

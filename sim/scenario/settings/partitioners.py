@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from sim.scenario.behaviours.versions import VERSIONS, is_since
+from sim.scenario.settings.registry import default_of
+from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem, nearest
 
 NAME: Final = "partitioner.class"
@@ -45,6 +47,11 @@ def own_class(given: str) -> OwnClass | None:
     """The class that a value names in a file; ``None`` for Kafka's own."""
     match = _OWN.fullmatch(given)
     return None if match is None else OwnClass(match[1], match[2])
+
+
+def is_chosen(config: Config) -> bool:
+    """True if a producer has another partitioner than its version gives it."""
+    return config[NAME] != default_of("producer", NAME, config.version)
 
 
 def asks_again(kafka: str) -> bool:
