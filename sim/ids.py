@@ -38,6 +38,9 @@ FIRST_CONTROLLER_ID: NodeId = 3001
 FIRST_ZOOKEEPER_ID: NodeId = 5001
 """ZooKeeper servers are numbered from here."""
 
+OBJECT_STORE_ID: NodeId = 7001
+"""The object store of tiered storage."""
+
 
 class TopicPartition(NamedTuple):
     """A partition of a topic, printed ``orders-0``."""
@@ -58,12 +61,17 @@ OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 """Topic of the transaction coordinators' transactional ids."""
 
+REMOTE_LOG_METADATA_TOPIC = "__remote_log_metadata"
+"""Topic of the events of remote log segments (KIP-405)."""
+
 SHARE_STATE_TOPIC = "__share_group_state"
 """Topic of the share coordinators' share-partition states (KIP-932)."""
 
 
 def server_name(node: NodeId) -> str:
-    """The printed name of a server: ``broker-1``, ``controller-1``, ``zookeeper-1``."""
+    """The printed name of a server: ``broker-1``, ``controller-1``, ``object-store``."""
+    if node == OBJECT_STORE_ID:
+        return "object-store"
     if node >= FIRST_ZOOKEEPER_ID:
         return f"zookeeper-{node - FIRST_ZOOKEEPER_ID + 1}"
     if node >= FIRST_CONTROLLER_ID:

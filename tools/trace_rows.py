@@ -17,12 +17,14 @@ from sim.trace.tables_log import LOG_TABLES
 from sim.trace.tables_mirrors import MIRROR_TABLES
 from sim.trace.tables_run import RUN_TABLES
 from sim.trace.tables_share import SHARE_TABLES
+from sim.trace.tables_tiered import TIERED_TABLES
 
 ROWS: Final = Path(__file__).parents[1] / "sim" / "trace" / "rows"
 
 GROUPS: Final = {
     "clients": CLIENT_TABLES, "cluster": CLUSTER_TABLES, "connectors": CONNECTOR_TABLES,
     "log": LOG_TABLES, "mirrors": MIRROR_TABLES, "run": RUN_TABLES, "share": SHARE_TABLES,
+    "tiered": TIERED_TABLES,
 }  # fmt: skip
 """The schema by generated module: ``clients`` is made from ``tables_clients``."""
 

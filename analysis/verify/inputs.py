@@ -59,6 +59,7 @@ _COLUMNS: Final = {
         "t_us", "broker", "topic", "partition", "leader_epoch", "high_watermark",
     ),
     "leadership": ("broker", "topic", "partition", "role"),
+    "local_log_starts": ("t_us", "broker", "topic", "partition"),
     "log_starts": ("t_us", "broker", "topic", "partition", "to_offset", "reason"),
     "node_states": ("t_us", "node"),
     "faults": ("kind", "resolved"),
@@ -234,10 +235,13 @@ class _Cluster:
 
     def _log_starts(self) -> None:
         starts = _last(self._rows("log_starts"), lambda row: (row["broker"], _partition(row)))
+        tiered = {(row["broker"], _partition(row)) for row in self._rows("local_log_starts")}
         for replica in self._replicas:
             tp = TopicPartition(replica.topic, replica.partition)
             if tp not in self._changes or not replica.paths:
                 continue
+            if (replica.broker, tp) in tiered:
+                continue  # its files begin at the local log start, and its checkpoint lags
             row = starts.get((replica.broker, tp))
             traced = 0 if row is None else _int(row, "to_offset")
             first = int(replica.paths[0].stem)

@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
@@ -53,11 +54,24 @@ _OWNER: Final = (
     ("partition", pa.int32()),
     ("path", pa.string()),
 )
-_WORK: Final = "broker int, topic string, partition int, path string"
+_WORK: Final = "broker int, topic string, partition int, path string, low long, high long"
+_ANYWHERE: Final = (-(1 << 62), 1 << 62)
+Item: TypeAlias = tuple[int, str, int, str, int, int]
+"""A file to decode: its owner, and the bounds of first offsets that count."""
+
 _BROKER = re.compile(r"broker-(?P<id>\d+)")
 _PARTITION = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<number>\d+)")
 _METADATA: Final = "__cluster_metadata"
 _TASKS_PER_CORE: Final = 3
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RemoteFile:
+    """The batches of a remote segment with first offsets in [low, high) belong to a replica."""
+
+    low: int
+    high: int
+    path: Path
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -71,11 +85,14 @@ class ReplicaFiles:
     size_bytes: Bytes
     directory: Path
     """Directory of the partition, on its disk."""
+    remote: tuple["RemoteFile", ...] = ()
+    """Of a tiered partition: what is below its local log, in order of offset."""
 
 
 def replicas(run: Path) -> tuple[ReplicaFiles, ...]:
     """Every replica that has a directory on a broker's simulated disks."""
     found: list[ReplicaFiles] = []
+    copies = _finished(run)
     for directory in sorted((run / "disks").glob("*/*/*-*")):
         broker = _BROKER.fullmatch(directory.parent.parent.name)
         partition = _PARTITION.fullmatch(directory.name)
@@ -83,8 +100,42 @@ def replicas(run: Path) -> tuple[ReplicaFiles, ...]:
             continue
         paths = tuple(sorted(directory.glob("*.log")))
         size = sum(path.stat().st_size for path in paths)
+        remote = _below(copies.get(directory.name, []), paths)
+        size += sum(file.path.stat().st_size for file in remote)
         where = int(broker["id"]), partition["topic"], int(partition["number"])
-        found.append(ReplicaFiles(*where, paths, size, directory))
+        found.append(ReplicaFiles(*where, paths, size, directory, remote))
+    return tuple(found)
+
+
+def _finished(run: Path) -> dict[str, list[RemoteFile]]:
+    """Finished copies of each partition whose batches are in the object store, by their start."""
+    found: dict[str, list[RemoteFile]] = {}
+    if not (run / "object-store").is_dir():
+        return found
+    ends: dict[str, int] = {}
+    for row in pq.read_table(run / "trace" / "remote_segments").to_pylist():
+        if row["state"] == "COPY_SEGMENT_FINISHED":
+            ends[row["segment"]] = row["end_offset"] + 1
+        else:
+            ends.pop(row["segment"], None)
+    for path in sorted((run / "object-store").glob("*/*.log")):
+        start, _, segment = path.stem.partition("-")
+        if segment in ends:
+            file = RemoteFile(int(start), ends[segment], path)
+            found.setdefault(path.parent.name, []).append(file)
+    return found
+
+
+def _below(copies: Sequence[RemoteFile], local: Sequence[Path]) -> tuple[RemoteFile, ...]:
+    """Parts of the copies that lie below a replica's local log, no offset twice."""
+    below = int(local[0].stem) if local else 1 << 62
+    found: list[RemoteFile] = []
+    position = 0
+    for copy in sorted(copies):
+        low, high = max(copy.low, position), min(copy.high, below)
+        if low < high:
+            found.append(RemoteFile(low, high, copy.path))
+            position = high
     return tuple(found)
 
 
@@ -115,11 +166,14 @@ def _decode_here(files: Sequence[ReplicaFiles], place: Path) -> None:
                 writer.write_batch(found)
 
 
-def _work(files: Sequence[ReplicaFiles]) -> list[tuple[int, str, int, str]]:
+def _work(files: Sequence[ReplicaFiles]) -> list[Item]:
     return [
-        (replica.broker, replica.topic, replica.partition, str(path.resolve()))
+        (replica.broker, replica.topic, replica.partition, str(path.resolve()), low, high)
         for replica in files
-        for path in replica.paths
+        for path, low, high in (
+            *((path, *_ANYWHERE) for path in replica.paths),
+            *((file.path, file.low, file.high) for file in replica.remote),
+        )
         if path.stat().st_size
     ]
 
@@ -135,12 +189,10 @@ def read(spark: SparkSession, files: Sequence[ReplicaFiles]) -> DataFrame:
     return spark.createDataFrame(dealt, _WORK).mapInArrow(_decode, SCHEMA)
 
 
-def _dealt(
-    work: Sequence[tuple[int, str, int, str]], most: int
-) -> list[list[tuple[int, str, int, str]]]:
+def _dealt(work: Sequence[Item], most: int) -> list[list[Item]]:
     """The files in about equal heaps: the largest first, each onto the smallest heap."""
     sized = sorted(((Path(item[3]).stat().st_size, item) for item in work), reverse=True)
-    heaps: list[list[tuple[int, str, int, str]]] = [[] for _ in range(min(most, len(work)))]
+    heaps: list[list[Item]] = [[] for _ in range(min(most, len(work)))]
     sizes = [0] * len(heaps)
     for size, item in sized:
         smallest = sizes.index(min(sizes))
@@ -152,12 +204,19 @@ def _dealt(
 def _decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for item in batch.to_pylist():
-            yield from _runs(*(item[name] for name, _ in _OWNER))
+            owner = (item[name] for name, _ in _OWNER)
+            yield from _runs(*owner, item["low"], item["high"])
 
 
-def _runs(*owner: object) -> Iterator[pa.RecordBatch]:
-    """Runs of one segment; its owner is its broker, topic, partition and path."""
-    for found in segments.runs(Path(str(owner[-1]))):
+def _runs(*item: object) -> Iterator[pa.RecordBatch]:
+    """Runs of one segment with first offsets in its bounds; before them is its owner."""
+    *owner, low, high = item
+    for runs in segments.runs(Path(str(owner[-1]))):
+        found = runs
+        if (low, high) != _ANYWHERE:
+            base = found.column("base_offset")
+            inside = pc.and_(pc.greater_equal(base, low), pc.less(base, high))
+            found = found.filter(inside)
         known = [
             pa.repeat(pa.scalar(value, kind), found.num_rows)
             for value, (_, kind) in zip(owner, _OWNER, strict=True)

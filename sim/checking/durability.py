@@ -71,6 +71,12 @@ from sim.trace.rows.log import (
     Truncations,
     TruncationsRow,
 )
+from sim.trace.rows.tiered import (
+    LocalLogStarts,
+    LocalLogStartsRow,
+    RemoteSegments,
+    RemoteSegmentsRow,
+)
 from sim.trace.writer import Listener, Trace
 from sim.units import Micros
 
@@ -118,6 +124,8 @@ class Judge:
             "recoveries": self._recovery,
             "log_holes": self._hole,
             "log_starts": self._log_start,
+            "local_log_starts": self._local_start,
+            "remote_segments": self._remote_segment,
             "record_keys": self._keys,
             "log_contents": self._contents,
             "partition_changes": self._change,
@@ -257,7 +265,10 @@ class Judge:
     def _truncation(self, row: TruncationsRow) -> None:
         history = self._file(row[Truncations.TOPIC], row[Truncations.PARTITION]).history
         broker, end = row[Truncations.BROKER], row[Truncations.TO_OFFSET]
-        if end <= row[Truncations.FROM_OFFSET]:
+        if row[Truncations.REASON] == "tiered":
+            start = history.log(broker).start
+            history.restart(broker, start)
+        elif end <= row[Truncations.FROM_OFFSET]:
             history.truncate(broker, end)
         else:
             history.restart(broker, end)
@@ -279,6 +290,14 @@ class Judge:
         topic, number = row[LogStarts.TOPIC], row[LogStarts.PARTITION]
         committed = self._committed_below(topic, number)
         self._file(topic, number).history.move_start(row, committed)
+
+    def _local_start(self, row: LocalLogStartsRow) -> None:
+        history = self._file(row[LocalLogStarts.TOPIC], row[LocalLogStarts.PARTITION]).history
+        history.move_local_start(row[LocalLogStarts.BROKER], row[LocalLogStarts.TO_OFFSET])
+
+    def _remote_segment(self, row: RemoteSegmentsRow) -> None:
+        history = self._file(row[RemoteSegments.TOPIC], row[RemoteSegments.PARTITION]).history
+        history.copy(row)
 
     def _committed_below(self, topic: str, partition: int) -> Offset:
         if self._watch is not None:

@@ -80,7 +80,9 @@ def _check(given: DumpArguments) -> None:
             "values are printed as text"
         )
     if "remote-log-metadata" in given.decoders:
-        raise SimulationError("--remote-log-metadata-decoder: tiered storage is not modelled")
+        raise SimulationError(
+            "--remote-log-metadata-decoder: events of remote segments are not printed"
+        )
     if len(given.decoders) > 1:
         options = " and ".join(f"--{name}-decoder" for name in given.decoders)
         raise SimulationError(f"{options}: a file has records of one kind; give one of them")

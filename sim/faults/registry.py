@@ -11,6 +11,7 @@ from sim.faults.hosts import HOST_FAULTS
 from sim.faults.links import LINK_FAULTS
 from sim.faults.load import LOAD_FAULTS, TRANSACTION_FAULTS
 from sim.faults.members import MEMBERSHIP
+from sim.faults.objects import OBJECT_FAULTS
 from sim.faults.one_of import OneOf
 from sim.faults.operations import ADMINISTRATION
 from sim.faults.process import PROCESS_FAULTS
@@ -18,8 +19,8 @@ from sim.faults.replicas import REPLICA_FAULTS
 
 _FAMILIES: Final[tuple[type[Fault], ...]] = (
     *PROCESS_FAULTS, *HOST_FAULTS, *LINK_FAULTS, *DISK_FAULTS, *REPLICA_FAULTS,
-    *LOAD_FAULTS, *CONSUMER_FAULTS, *ADMINISTRATION, *CONFIGURATION, *TRANSACTION_FAULTS,
-    *MEMBERSHIP, OneOf,
+    *OBJECT_FAULTS, *LOAD_FAULTS, *CONSUMER_FAULTS, *ADMINISTRATION, *CONFIGURATION,
+    *TRANSACTION_FAULTS, *MEMBERSHIP, OneOf,
 )  # fmt: skip
 
 KINDS: Final[Mapping[str, type[Fault]]] = {kind.kind: kind for kind in _FAMILIES}

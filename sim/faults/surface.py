@@ -256,6 +256,20 @@ class Network(Protocol):
         """Adds a rule."""
 
 
+class ObjectStore(Protocol):
+    """The object store of tiered storage."""
+
+    factor: int
+    """Factor by which it is slower."""
+    refuses: bool
+    """True if it answers 503 to everything."""
+    affected: int
+    """Requests that a fault made slower, or that were refused."""
+
+    def lose(self, topic: str, partition: int, place: float) -> str:
+        """Loses one segment's objects, at a place in [0, 1) of all; its name, empty for none."""
+
+
 class World(Protocol):
     """The running cluster with its clients, by printed names."""
 
@@ -278,6 +292,10 @@ class World(Protocol):
     @property
     def administrator(self) -> Administrator:
         """The process that operates the cluster."""
+
+    @property
+    def object_store(self) -> ObjectStore | None:
+        """The object store; ``None`` without tiered storage."""
 
     def host_of(self, node: str) -> Host:
         """Host of a process."""

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sim.importer.masking import is_setting_name, shown
+from sim.scenario.rules.topic_configs import TOPIC_TIERED_SETTINGS
 from sim.scenario.settings.kafka import defined, difference, summary
 from sim.scenario.settings.registry import SETTINGS
 from sim.scenario.settings.resolved import SettingValue
+from sim.scenario.settings.tiered import TIERED_SETTINGS
 from sim.scenario.settings.types import Scope, Setting
 from sim.scenario.text.problems import Problem
 
@@ -25,6 +27,10 @@ NEEDLESS: Final = (
 
 RIGHTS: Final = ("authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found")
 """Settings without meaning beside clients whose principals and ACLs are not read."""
+_TIERED: Final = frozenset((*TOPIC_TIERED_SETTINGS, *(setting.name for setting in TIERED_SETTINGS)))
+_NO_STORE: Final = (
+    "no file of Kafka's says how quick the object store is; give cluster.object-store, and this"
+)
 
 
 @dataclass(slots=True)
@@ -67,7 +73,10 @@ def kept(scope: Scope, values: Mapping[str, str], *, skip: Iterable[str] = ()) -
             allowed = f"; allowed: {problem.allowed}" if problem.allowed else ""
             found.absent.append(f"{name}: given is not a value that it takes{allowed}")
             continue
-        if setting.is_modelled:
+        if name in _TIERED:
+            if value != setting.default:
+                found.absent.append(f"{name}={shown(name, text)}: {_NO_STORE}")
+        elif setting.is_modelled:
             # Also Kafka's default: a topic may say it where its brokers say something else.
             found.config[name] = value
         elif value != setting.default:

@@ -57,6 +57,12 @@ class LogConfig:
     """-1: no limit."""
     retention_bytes: Bytes = -1
     """-1: no limit."""
+    remote: bool = False
+    """``remote.storage.enable``: closed segments are copied to an object store (KIP-405)."""
+    local_retention_ms: int = -2
+    """``local.retention.ms``; -2: as ``retention.ms``."""
+    local_retention_bytes: Bytes = -2
+    """``local.retention.bytes``; -2: as ``retention.bytes``."""
     segment_jitter_ms: int = 0
     """Upper bound of the random time by which each segment rolls earlier."""
     file_delete_delay_ms: int = 60_000
@@ -74,6 +80,20 @@ class LogConfig:
     """Newest bytes kept as batches in memory for readers at the tail; no setting of Kafka's."""
     tail_batches: int = 16
     """Batches kept in any case."""
+
+    @property
+    def kept_here(self) -> tuple[int, Bytes]:
+        """Time in ms and bytes for which segments stay in the local log; -1: no limit.
+
+        Source: ``UnifiedLog.localRetentionMs``, ``localRetentionSize``.
+        """
+        if not self.remote:
+            return self.retention_ms, self.retention_bytes
+        time, size = self.local_retention_ms, self.local_retention_bytes
+        return (
+            self.retention_ms if time == -2 else time,
+            self.retention_bytes if size == -2 else size,
+        )
 
 
 def no_jitter(_: LogConfig) -> int:

@@ -4,7 +4,15 @@ Roles are those that an omniscient observer sees: the leader of a partition is t
 controller's committed state.
 """
 
-from sim.ids import NO_LEADER, TRANSACTIONS_TOPIC, NodeId, Offset, TopicPartition, server_name
+from sim.ids import (
+    NO_LEADER,
+    OBJECT_STORE_ID,
+    TRANSACTIONS_TOPIC,
+    NodeId,
+    Offset,
+    TopicPartition,
+    server_name,
+)
 from sim.kernel import Kernel
 from sim.nodes.broker.combined import CombinedNode
 from sim.nodes.broker.node import BrokerNode
@@ -14,6 +22,7 @@ from sim.nodes.clients.consumer import ConsumerNode
 from sim.nodes.clients.producer import ProducerNode
 from sim.nodes.clients.transactional_producer import TransactionalProducerNode
 from sim.nodes.controller.node import ControllerNode
+from sim.nodes.object_store import ObjectStoreNode
 from sim.nodes.process.base import Node
 from sim.nodes.process.server import ServerNode
 from sim.nodes.zookeeper.node import ZooKeeperNode
@@ -44,6 +53,8 @@ class Cluster:
         """Some may be brokers as well."""
         self.zookeepers: dict[NodeId, ZooKeeperNode] = {}
         """Servers of the ensemble; none under KRaft."""
+        self.object_store: ObjectStoreNode | None = None
+        """Of tiered storage; ``None`` without any."""
         self._administrator: AdminNode | None = None
         self._misnamed: dict[NodeId, NodeId] = {}
         """Servers behind wrong advertised names; NO_LEADER: nobody."""
@@ -52,6 +63,8 @@ class Cluster:
 
     def server(self, node: NodeId) -> ServerNode | None:
         """Server with a ``node.id``."""
+        if node == OBJECT_STORE_ID:
+            return self.object_store
         return self.brokers.get(node) or self.controllers.get(node) or self.zookeepers.get(node)
 
     def advertised(self, node: NodeId) -> ServerNode | None:
@@ -77,9 +90,10 @@ class Cluster:
 
     @property
     def processes(self) -> tuple[ServerNode, ...]:
-        """Controllers or ZooKeeper servers, then brokers, each process once."""
+        """Object store, controllers or ZooKeeper servers, then brokers, each process once."""
         controllers = [c for c in self.controllers.values() if c.node_id not in self.brokers]
-        return (*controllers, *self.zookeepers.values(), *self.brokers.values())
+        store = () if self.object_store is None else (self.object_store,)
+        return (*store, *controllers, *self.zookeepers.values(), *self.brokers.values())
 
     def host_of(self, node: str) -> Host:
         """Host of a process."""
@@ -100,6 +114,8 @@ class Cluster:
             self.controllers[node.node_id] = node
         elif isinstance(node, ZooKeeperNode):
             self.zookeepers[node.node_id] = node
+        elif isinstance(node, ObjectStoreNode):
+            self.object_store = node
         elif isinstance(node, AdminNode):
             self._administrator = node
 

@@ -164,6 +164,18 @@ class ReplicaLog(Protocol):
     def latest_epoch(self) -> LeaderEpoch:
         """Epoch of the last entry of the epoch cache; -1 when it is empty."""
 
+    @property
+    def is_tiered(self) -> bool:
+        """True if it has a remote log (``remote.storage.enable``)."""
+
+    @property
+    def local_log_start_offset(self) -> Offset:
+        """First offset of the local log: what is below is in the remote log alone."""
+
+    @property
+    def epochs(self) -> Sequence[tuple[LeaderEpoch, Offset]]:
+        """Entries of the epoch cache: (epoch, start offset), oldest first."""
+
     def begin_epoch(self, epoch: LeaderEpoch) -> None:
         """Begins a leader epoch at the log end offset (KIP-101)."""
 
@@ -225,3 +237,12 @@ class ReplicaLog(Protocol):
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Drops everything; the next record gets the offset."""
+
+    def restart_behind_remote(
+        self,
+        offset: Offset,
+        log_start: Offset,
+        epochs: Sequence[tuple[LeaderEpoch, Offset]],
+        snapshot: bytes,
+    ) -> None:
+        """Drops everything local; continues at the offset with the state of the remote log."""

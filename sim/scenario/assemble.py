@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from sim.ids import FIRST_CONTROLLER_ID, FIRST_ZOOKEEPER_ID, OFFSETS_TOPIC, NodeId
+from sim.scenario import tiered
 from sim.scenario.behaviours import registry as behaviours
 from sim.scenario.expect.lines import Known
 from sim.scenario.faults import calendar
@@ -90,6 +91,7 @@ def assemble(model: ScenarioModel, name: str, directory: Path | None = None) -> 
     connected = connectors.connectors_of(
         model, cluster, topics, (*producers, *consumers, *processors, *mirrored)
     )
+    tiered.check_readers(topics, consumers)
     internal_topics.check(model, cluster, producers, consumers, processors, connected)
     _check_behaviours(model, cluster, consumers)
     _check_rights(model, cluster, producers, consumers)
@@ -135,6 +137,7 @@ def _check_faults(scenario: Scenario) -> None:
     """Check that the faults go with what keeps the cluster's logs and its metadata."""
     cluster, faults = scenario.cluster, scenario.faults
     replication.check_faults(cluster.replication, faults)
+    tiered.check_faults(faults, has_store=cluster.object_store is not None)
     zookeeper.check_faults(faults, zookeeper=cluster.zookeeper is not None)
     load.check_surges(scenario.producers, faults)
 
@@ -219,6 +222,7 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
         model.quorum, model.initial_controllers, len(controllers), model.kafka
     )
     zookeepers = _zookeepers(model.zookeeper, racks)
+    tiered.check_cluster(model, config, first or len(brokers))
     _below(("heap",), lambda: heaps.check_heap(model.heap, model.replication))
     ids = [server.node for server in brokers]
     is_apart = not governed and not model.combined
@@ -344,6 +348,7 @@ def _topic(name: str, model: TopicModel, cluster: ClusterSpec) -> TopicSpec:
     placed = assignment(model.replicas, model.partitions, factor, cluster)
     topic = filled(TopicSpec, model, name=name, assignment=placed, config=config)
     cross_rules.check_topic(topic, [server.node for server in cluster.first_brokers], model.config)
+    tiered.check_topic(topic, cluster.config, model.config)
     return topic
 
 

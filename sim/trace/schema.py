@@ -19,6 +19,7 @@ from sim.trace.tables_log import LOG_TABLES
 from sim.trace.tables_mirrors import MIRROR_TABLES
 from sim.trace.tables_run import RUN_TABLES
 from sim.trace.tables_share import SHARE_TABLES
+from sim.trace.tables_tiered import TIERED_TABLES
 
 __all__ = ["BY_NAME", "TABLES", "VERSION", "Column", "ColumnType", "Level", "Table"]
 
@@ -30,6 +31,7 @@ TABLES: Final[tuple[Table, ...]] = (
     *MIRROR_TABLES,
     *SHARE_TABLES,
     *CONNECTOR_TABLES,
+    *TIERED_TABLES,
 )
 """Every table, in the order of digests."""
 

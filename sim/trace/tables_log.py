@@ -107,7 +107,8 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
             "string",
             "diverging_epoch, out_of_range, recovery (bytes lost or corrupt), unrecovered (the "
             "same, at the end of the run, of a broker that stays down), wiped, overwritten (a "
-            "misdirected write; recovery may keep what it left)",
+            "misdirected write; recovery may keep what it left), tiered (a follower dropped its "
+            "log for the remote one)",
         ),
     ),
     facts(

@@ -1,8 +1,8 @@
 """Messages of Kafka's internal logs, encoded and decoded by the definitions of its newest release.
 
 Records of the metadata log (framed), control records of a quorum, keys and values of
-``__consumer_offsets``, ``__transaction_state`` and ``__share_group_state``, and the consumer
-protocol's blobs inside.
+``__consumer_offsets``, ``__transaction_state`` and ``__share_group_state``, records of
+``__remote_log_metadata``, and the consumer protocol's blobs inside.
 
 Source: ``MetadataRecordSerde``, ``ControlRecordType``, ``CoordinatorRecordSerde``; fields are those
 of :mod:`sim.wire.definitions`.
@@ -20,7 +20,7 @@ from sim.wire.fields import Reader, Schema, Value, Writer
 from sim.wire.primitives import MalformedBytes, decode_uvarint, encode_uvarint
 
 Kind: TypeAlias = Literal[
-    "metadata", "control", "key", "transaction key", "share state key", "value"
+    "metadata", "remote log", "control", "key", "transaction key", "share state key", "value"
 ]
 """Wrapping of a message: a frame, or two bytes of version or type in front."""
 
@@ -100,6 +100,7 @@ def _defined(name: str) -> Message:
 def _kinds() -> Mapping[str, Kind]:
     """Every message of an internal log."""
     found: dict[str, Kind] = dict.fromkeys(keys("metadata"), "metadata")
+    found |= dict.fromkeys(_remote_names().values(), "remote log")
     found |= dict.fromkeys(_CONTROLS, "control")
     found |= dict.fromkeys(_BLOBS, "value")
     for of, kind in _COORDINATORS.items():
@@ -111,6 +112,12 @@ def _kinds() -> Mapping[str, Kind]:
 @cache
 def _metadata_names() -> Mapping[int, str]:
     return {number: name for name, number in keys("metadata").items()}
+
+
+@cache
+def _remote_names() -> Mapping[int, str]:
+    """Records of ``__remote_log_metadata``; the producers' snapshot is among the jar's others."""
+    return {n: name for name, n in keys("remote log").items() if name.endswith("Record")}
 
 
 @cache
@@ -142,7 +149,7 @@ def encode(name: str, version: int, values: Mapping[str, Value]) -> bytes:
     writer = Writer(message.schema, version, flexible=version >= message.flexible_since)
     body = writer.structure(message.schema.fields, values)
     match message.kind:
-        case "metadata":
+        case "metadata" | "remote log":
             frame = (_FRAME_VERSION, message.number, version)
             return b"".join(map(encode_uvarint, frame)) + body
         case "key" | "transaction key" | "share state key":
@@ -157,10 +164,25 @@ def decode(data: bytes) -> Decoded:
     Raises:
         MalformedBytes: If the frame, the record's type or its bytes are not known.
     """
+    return _decode_framed(_metadata_names(), data)
+
+
+def decode_remote_log(data: bytes) -> Decoded:
+    """A record of ``__remote_log_metadata``, framed as those of the metadata log are.
+
+    Raises:
+        MalformedBytes: If the frame, the record's type or its bytes are not known.
+
+    Source: ``RemoteLogMetadataSerde``.
+    """
+    return _decode_framed(_remote_names(), data)
+
+
+def _decode_framed(names: Mapping[int, str], data: bytes) -> Decoded:
     frame, position = decode_uvarint(data, 0)
     number, position = decode_uvarint(data, position)
     version, position = decode_uvarint(data, position)
-    name = _metadata_names().get(number)
+    name = names.get(number)
     if frame != _FRAME_VERSION or name is None:
         raise MalformedBytes(f"frame version {frame} with record type {number} is not known")
     return _decode_body(name, version, data, position)
@@ -175,6 +197,8 @@ def decode_as(name: str, data: bytes) -> Decoded:
     message = _message(name)
     if message.kind == "metadata":
         return decode(data)
+    if message.kind == "remote log":
+        return decode_remote_log(data)
     if len(data) < _PREFIX.size:
         raise MalformedBytes(f"{name} in {len(data)} bytes")
     (prefix,) = _PREFIX.unpack_from(data)

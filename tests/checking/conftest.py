@@ -66,6 +66,14 @@ class Facts:
     def move_start(self, broker, to, reason="retention.ms", *, before=0, partition=0):
         self.row("log_starts", broker, "orders", partition, before, to, reason)
 
+    def remote(self, start, end, state="COPY_SEGMENT_FINISHED", *, name="a", broker=2):
+        """An event of a remote segment; both offsets are inclusive."""
+        self.row("remote_segments", broker, "orders", 0, name, state, start, end, "0:0", 100)
+
+    def local(self, broker, start, to, *, log_start=0, reason="retention.bytes"):
+        """A tiered replica's local log starts elsewhere."""
+        self.row("local_log_starts", broker, "orders", 0, start, to, log_start, reason)
+
     def keys(self, first, keys, *, tombstones=(), producer=0, partition=0):
         """A producer made a batch of records with these keys."""
         self.row("record_keys", producer, "orders", partition, first, len(keys),

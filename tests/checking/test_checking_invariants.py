@@ -21,6 +21,7 @@ from tests.checking import (
     planted_members,  # noqa: F401 - it adds its cases
     planted_rights,
     planted_shares,  # noqa: F401 - it adds its cases
+    planted_tiers,  # noqa: F401 - it adds its cases
 )
 from tests.checking.planted_rows import CASES, transactional_life
 from tools.trace_rows import class_name
@@ -78,6 +79,10 @@ def ordinary(facts):
     facts.acquire(0, 9)
     facts.state(0, 9, "ACKNOWLEDGED", "accept")
     facts.share(10)
+    facts.remote(20, 29)
+    facts.remote(25, 29, name="again")
+    facts.local(2, 0, 30, log_start=20)
+    facts.remote(25, 29, "DELETE_SEGMENT_STARTED", name="again")
 
 
 def test_a_correct_history_breaks_nothing_and_every_invariant_saw_its_subject(facts):

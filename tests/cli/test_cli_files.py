@@ -66,7 +66,7 @@ def test_programs_get_a_json_object_for_each_line(directory):
     [
         (("--value-decoder-class", "org.x.Y"), "org.x.Y: there are no Java classes here"),
         (("--key-decoder-class", "org.x.Y"), "org.x.Y: there are no Java classes here"),
-        (("--remote-log-metadata-decoder",), "tiered storage is not modelled"),
+        (("--remote-log-metadata-decoder",), "remote segments are not printed"),
         (
             ("--offsets-decoder", "--share-group-state-decoder"),
             "--offsets-decoder and --share-group-state-decoder: a file has records of one kind",

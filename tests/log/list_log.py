@@ -119,6 +119,12 @@ class ListLog:
         self._max_message_bytes = max_message_bytes
         self._flush_messages = flush_messages
 
+    is_tiered = False
+
+    @property
+    def local_log_start_offset(self) -> int:
+        return self.log_start_offset
+
     @property
     def latest_epoch(self) -> int:
         return self.epochs[-1][0] if self.epochs else -1

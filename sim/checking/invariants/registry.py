@@ -18,6 +18,7 @@ from sim.checking.invariants.rights import RIGHTS_INVARIANTS
 from sim.checking.invariants.sequences import SEQUENCE_INVARIANTS
 from sim.checking.invariants.shares import SHARE_INVARIANTS
 from sim.checking.invariants.starts import START_INVARIANTS
+from sim.checking.invariants.tiered import TIERED_INVARIANTS
 from sim.checking.invariants.transactions import TRANSACTION_INVARIANTS
 from sim.checking.invariants.watermarks import WATERMARK_INVARIANTS
 from sim.checking.observer import Observer
@@ -36,6 +37,7 @@ INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     *TRANSACTION_INVARIANTS,
     *SHARE_INVARIANTS,
     *RIGHTS_INVARIANTS,
+    *TIERED_INVARIANTS,
 )
 """Every invariant, in the order in which they are reported."""
 

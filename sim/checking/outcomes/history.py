@@ -14,7 +14,7 @@ from itertools import takewhile
 
 from sim.checking.interval_set import IntervalSet
 from sim.checking.outcomes.compaction import Compaction, RemovedRecord, cut_out, missing_from
-from sim.checking.outcomes.policy import POLICIES, Expired, Held, shown
+from sim.checking.outcomes.policy import POLICIES, Expired, Held, RemoteCopies, shown
 from sim.checking.outcomes.transactions import Outcomes, PartitionTransactions
 from sim.ids import LeaderEpoch, NodeId, Offset
 from sim.trace.rows.log import (
@@ -28,6 +28,10 @@ from sim.trace.rows.log import (
     LogContentsRow,
     LogStarts,
     LogStartsRow,
+)
+from sim.trace.rows.tiered import (
+    RemoteSegments,
+    RemoteSegmentsRow,
 )
 
 
@@ -93,7 +97,7 @@ class Stretch:
 class TracedLog:
     """One replica's log."""
 
-    __slots__ = ("holes", "start", "stretches")
+    __slots__ = ("holes", "local", "remote", "start", "stretches")
 
     def __init__(self) -> None:
         self.stretches: list[Stretch] = []
@@ -101,10 +105,15 @@ class TracedLog:
         """Log start offset: batches below it are deleted."""
         self.holes = IntervalSet()
         """Offsets at which a cleaner left no record."""
+        self.local: Offset = 0
+        """Local log start of a tiered replica: its batches below are in the remote log."""
+        self.remote: RemoteCopies | None = None
+        """The remote log; ``None`` of a topic without one."""
 
     def truncate(self, end: Offset) -> None:
         """Drops every batch that reaches beyond the offset."""
         self.start = max(0, min(self.start, end))
+        self.local = max(0, min(self.local, end))
         self.holes.cut(max(0, end))
         while self.stretches:
             last = self.stretches[-1]
@@ -157,6 +166,8 @@ class TracedLog:
         return found
 
     def _whole_batches(self, begin: Offset) -> Iterator[Held]:
+        if self.remote is not None and begin < self.local:
+            yield from self.remote.batches(begin, self.local)
         for stretch in self.stretches:
             chain = stretch.chain
             places = range(stretch.start, stretch.stop)
@@ -177,7 +188,7 @@ class TracedLog:
         """
         if not self.stretches or self.stretches[-1].offsets[1] <= self.start:
             return None
-        return self.start, self.stretches[-1].offsets[1]
+        return max(self.start, self.local), self.stretches[-1].offsets[1]
 
     @property
     def rank(self) -> tuple[LeaderEpoch, Offset]:
@@ -202,6 +213,7 @@ class PartitionHistory:
         "logs",
         "name",
         "number",
+        "remote",
         "topic",
         "transactions",
         "unknown",
@@ -222,6 +234,8 @@ class PartitionHistory:
         self.without_offset: dict[int, IntervalSet] = {}
         """Acknowledged records without an offset in the response."""
         self.expired = Expired()
+        self.remote: RemoteCopies | None = None
+        """Set for a tiered topic, from its first row on."""
         self.is_deleted = False
         """True if the topic was deleted, and not created again."""
         self.compaction: Compaction | None = None
@@ -236,6 +250,7 @@ class PartitionHistory:
         log = self.logs.get(broker)
         if log is None:
             log = self.logs[broker] = TracedLog()
+            log.remote = self.remote
         return log
 
     def remove(self, broker: NodeId) -> None:
@@ -252,6 +267,7 @@ class PartitionHistory:
         self._chains.clear()
         self._leader = -1
         self.compaction = None
+        self.remote = None
 
     def start_over(self) -> None:
         """Starts another topic of the same name at offset 0."""
@@ -329,6 +345,26 @@ class PartitionHistory:
         lawful = min(start, committed)
         if row[LogStarts.REASON] in POLICIES and lawful > self.expired.below:
             self.expired.advance(lawful, log.batches(self.expired.below))
+
+    def copy(self, row: RemoteSegmentsRow) -> None:
+        """Applies the event of a remote segment."""
+        if self.remote is None:
+            self.remote = RemoteCopies()
+            for each in self.logs.values():
+                each.remote = self.remote
+        broker = row[RemoteSegments.BROKER]
+        log = self.log(broker) if broker >= 0 else TracedLog()
+
+        def held(start: Offset, end: Offset) -> list[Held]:
+            return list(takewhile(lambda batch: batch.base_offset < end, log.batches(start)))
+
+        self.remote.apply(row, held)
+
+    def move_local_start(self, broker: NodeId, start: Offset) -> None:
+        """Moves a tiered replica's local log start: what is below is not in its log any longer."""
+        log = self.log(broker)
+        log.lose(0, start)
+        log.local = start
 
     def compacted(self) -> Compaction:
         """State of cleanings; makes the topic count as compacted."""

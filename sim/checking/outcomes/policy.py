@@ -8,11 +8,12 @@ Source: ``UnifiedLog.deleteOldSegments`` and ``maybeIncrementLogStartOffset``: b
 the high watermark. Left out: the reason for which the broker considered a record expired.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from sim.checking.interval_set import IntervalSet
 from sim.ids import Offset
+from sim.trace.rows.tiered import RemoteSegments, RemoteSegmentsRow
 
 POLICIES: Final = ("retention.ms", "retention.bytes", "delete_records")
 """Reasons of ``log_starts`` that remove records lawfully."""
@@ -124,3 +125,50 @@ def shown(runs: Iterable[Held], hidden: IntervalSet) -> Iterator[Held]:
         base = held.base_offset
         for begin, end in hidden.missing(base, base + held.record_count):
             yield held.part(begin, end)
+
+
+class RemoteCopy(NamedTuple):
+    """A finished copy."""
+
+    start: Offset
+    end: Offset
+    """Exclusive."""
+    held: tuple[Held, ...]
+
+
+class RemoteCopies:
+    """The finished copies of one tiered partition: what lies in one survives.
+
+    Where copies overlap, the one that begins first holds the batch.
+    """
+
+    __slots__ = ("copies",)
+
+    def __init__(self) -> None:
+        self.copies: dict[str, RemoteCopy] = {}
+
+    def apply(
+        self, row: RemoteSegmentsRow, held: Callable[[Offset, Offset], Sequence[Held]]
+    ) -> None:
+        """Applies the event of a segment.
+
+        Args:
+            row: The event.
+            held: Batches of the copying broker's local log between two offsets.
+        """
+        state, name = row[RemoteSegments.STATE], row[RemoteSegments.SEGMENT]
+        if state == "COPY_SEGMENT_FINISHED":
+            start, end = row[RemoteSegments.START_OFFSET], row[RemoteSegments.END_OFFSET] + 1
+            self.copies[name] = RemoteCopy(start, end, tuple(held(start, end)))
+        elif state in ("DELETE_SEGMENT_STARTED", "LOST"):
+            self.copies.pop(name, None)
+
+    def batches(self, begin: Offset, below: Offset) -> Iterator[Held]:
+        """Batches of [begin, below) in order of offset, each once."""
+        for copy in sorted(self.copies.values()):
+            for batch in copy.held:
+                start = max(begin, batch.base_offset)
+                stop = min(below, batch.base_offset + batch.record_count)
+                if start < stop:
+                    yield batch.part(start, stop)
+                    begin = stop

@@ -28,7 +28,7 @@ ShareState = Annotated[
     bool, typer.Option("--share-group-state-decoder", help="Decode __share_group_state.")
 ]
 RemoteMetadata = Annotated[
-    bool, typer.Option("--remote-log-metadata-decoder", help="Refused: no tiered storage.")
+    bool, typer.Option("--remote-log-metadata-decoder", help="Refused: not printed.")
 ]
 KeyDecoder = Annotated[str, typer.Option("--key-decoder-class", help="Refused: no Java classes.")]
 ValueDecoder = Annotated[

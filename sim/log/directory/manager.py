@@ -388,7 +388,7 @@ class LogManager:
         starts = {
             log.partition: log.log_start_offset
             for log in [*self._logs_in(number), *self.futures.logs_in(number)]
-            if log.log_start_offset > log.segments[0].base_offset
+            if log.is_tiered or log.log_start_offset > log.segments[0].base_offset
         }
         checkpoints.write_offsets(store, checkpoints.LOG_STARTS, starts)
 

@@ -21,6 +21,7 @@ from sim.log.partition.log_transactions import LogTransactions
 from sim.log.partition.results import AnyBatch, Appended, EpochEnd, RolledFlush, answer_to, refused
 from sim.log.partition.segment import Segment, base_of
 from sim.log.partition.tail import Tail
+from sim.log.partition.tiered import TieredLog
 from sim.log.partition.truncation import cut_segments, damage_met_by, delete_segment
 from sim.log.partition.validator import fitted, unwanted
 from sim.log.producers.state import ProducerStates
@@ -34,7 +35,7 @@ from sim.wire.record_batch import RecordBatch
 _ENOUGH: Bytes = 64 * MIB
 
 
-class PartitionLog:
+class PartitionLog(TieredLog):
     """One replica's log, as real files. Satisfies ``sim.protocol.ports.ReplicaLog``."""
 
     def __init__(
@@ -52,6 +53,7 @@ class PartitionLog:
         recovery_point: Offset,
     ) -> None:
         """Assembles a loaded log; :mod:`sim.log.partition.recovery` loads and creates logs."""
+        super().__init__()
         self.partition = partition
         self.store = store
         self.directory = directory

@@ -193,7 +193,8 @@ def _load(
     if not segments:
         end = log_start_offset
         segments.append(Segment.create(store, directory, end, config))
-    start = max(log_start_offset, segments[0].base_offset)
+    # A remote log begins where its checkpoint says (KAFKA-15351).
+    start = log_start_offset if config.remote else max(log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(end)
     epochs.truncate_from_start(start)
     segments[-1].read_largest_timestamp()

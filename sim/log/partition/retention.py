@@ -26,7 +26,7 @@ Predicate = Callable[[Segment, Offset | None], bool]
 
 
 class LogStartMove(NamedTuple):
-    """A move of the log start by one of the passes."""
+    """A move of the log start by one of the passes; of a tiered log, of its local start."""
 
     before: Offset
     after: Offset
@@ -59,19 +59,23 @@ def delete_old_segments(
         MalformedBytes: If a damaged header hides a segment's timestamps.
     """
     config = log.config
+    kept_ms, kept_bytes = config.kept_here
     bound = high_watermark if is_bounded else log.log_end_offset
     moves: list[LogStartMove] = []
     doomed: list[str] = []
 
     def run(may_go: Predicate, reason: str) -> None:
-        before = log.log_start_offset
+        before = log.local_log_start_offset
         doomed.extend(_delete(log, bound, may_go))
-        if log.log_start_offset != before:
-            moves.append(LogStartMove(before, log.log_start_offset, reason))
+        if log.local_log_start_offset != before:
+            moves.append(LogStartMove(before, log.local_log_start_offset, reason))
 
     run(lambda _, following: following is not None and following <= log.log_start_offset, "")
-    if config.delete and config.retention_bytes >= 0:
-        left = [log.size_bytes - config.retention_bytes]
+    if config.remote:
+        # Whatever is newer must be copied first.
+        bound = min(bound, log.highest_remote + 1)
+    if config.delete and kept_bytes >= 0:
+        left = [log.size_bytes - kept_bytes]
 
         def fits(segment: Segment, _: Offset | None) -> bool:
             if left[0] < segment.size:
@@ -81,8 +85,8 @@ def delete_old_segments(
 
         if left[0] >= 0:
             run(fits, BY_SIZE)
-    if config.delete and config.retention_ms >= 0:
-        oldest = now_ms - config.retention_ms
+    if config.delete and kept_ms >= 0:
+        oldest = now_ms - kept_ms
         run(lambda segment, _: segment.largest_timestamp_ms() < oldest, BY_AGE)
     return Removal(tuple(moves), tuple(doomed))
 
@@ -104,5 +108,6 @@ def _delete(log: PartitionLog, bound: Offset, may_go: Predicate) -> list[str]:
         log.roll()
     log.put_segments(0, count, ())
     doomed = doom_segments(log.store, log.directory, segments[:count])
-    log.raise_log_start(log.segments[0].base_offset)
+    if not log.is_tiered:
+        log.raise_log_start(log.segments[0].base_offset)
     return doomed

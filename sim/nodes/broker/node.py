@@ -39,6 +39,7 @@ from sim.nodes.broker.replicas import Replicas
 from sim.nodes.broker.replication import RaftDisks, raft_manager_of, replica_manager_of
 from sim.nodes.broker.settings import BrokerSettings, UpkeepSettings
 from sim.nodes.broker.shares import BrokerShares
+from sim.nodes.broker.tiered.tier import BrokerTier
 from sim.nodes.broker.transactions import BrokerTransactions
 from sim.nodes.broker.upkeep import LogUpkeep
 from sim.nodes.broker.zookeeper import ZkControl
@@ -206,6 +207,9 @@ class BrokerNode(ServerNode):
             lambda: self.image,
         )
         self.performers |= self.transactions.performers | self.shares.performers
+        if settings.tiered is not None:
+            tier = BrokerTier(self, self.storage, self.replicas, settings.tiered, self._image)
+            self.performers |= tier.performers
         self._make_coordinators()
         self._route_requests()
 
@@ -383,6 +387,9 @@ class BrokerNode(ServerNode):
         self.call_at(self.kernel.time + self._preemptions.draw(), self.deliver, port, resumed)
 
     # -- metadata ---------------------------------------------------------------------------------
+
+    def _image(self) -> MetadataImage:
+        return self.image
 
     def _record_rules(self, partition: TopicPartition) -> RecordRules | None:
         return record_rules(self._topic_configs(partition))

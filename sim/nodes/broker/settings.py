@@ -11,6 +11,7 @@ from sim.protocol.authorization import AuthorizerConfig
 from sim.protocol.broker.lifecycle import LifecycleConfig
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
 from sim.protocol.broker.share.config import ShareConfig
+from sim.protocol.broker.tiered.ports import TieredConfig
 from sim.protocol.coordinator.group.context import GroupConfig
 from sim.protocol.coordinator.share.coordinator import ShareCoordinatorConfig
 from sim.protocol.coordinator.transaction.config import TransactionConfig
@@ -118,6 +119,8 @@ class BrokerSettings:
     """``None``: without ``authorizer.class.name``."""
     file: ServerFile = NO_FILE
     """Settings that may change while it runs, as in its file."""
+    tiered: TieredConfig | None = None
+    """``None``: ``remote.log.storage.system.enable`` is off."""
     codecs: bool = False
     """True if batches may be compressed, by producers or for a topic: handlers pay for it then."""
     heap: HeapSpec | None = None

@@ -18,6 +18,9 @@ from sim.nodes.process.dispatcher import TRY_AGAIN_US
 from sim.nodes.process.process import Process
 from sim.nodes.storage.log_dirs import Storage
 from sim.protocol.broker.replication.events import LogStartMoved
+from sim.trace.rows.tiered import (
+    LocalLogStarts,
+)
 from sim.units import MS, NEVER, Micros, timestamp_ms
 from sim.wire.primitives import MalformedBytes
 
@@ -160,9 +163,25 @@ class LogUpkeep:
         except MalformedBytes:
             return  # the age of a damaged segment is unknown; recovery will find it
         for before, after, reason in removal.moves:
+            if log.is_tiered:
+                self._note_local_start(log, before, after, reason)
+                continue
             self._replicas.deliver(LogStartMoved(partition, before, after, reason))
         if removal.doomed:
             self.unlink_later(log, removal.doomed)
+
+    def _note_local_start(
+        self, log: PartitionLog, before: Offset, after: Offset, reason: str
+    ) -> None:
+        row = LocalLogStarts.row(
+            self._storage.node,
+            *log.partition,
+            from_offset=before,
+            to_offset=after,
+            log_start_offset=log.log_start_offset,
+            reason=reason,
+        )
+        self._process.trace.write(self._process.kernel.now(), row)
 
     def _remove(self, log: PartitionLog, high_watermark: Offset) -> Removal:
         now_ms = timestamp_ms(self._process.now())

@@ -127,7 +127,9 @@ class FetchSessions:
         Source: ``FetchManager.newContext``, ``SessionlessFetchContext``.
         """
         if request.session_epoch <= 0:
-            for old in [s for s in self._sessions.values() if s.client == client]:
+            own = [s for s in self._sessions.values() if s.client == client]
+            # A broker is a follower, and of tiered storage's metadata a consumer.
+            for old in [s for s in own if s.replica_id == request.replica_id]:
                 if request.replica_id < 0 or old.session_id == request.session_id:
                     self.close(old.session_id)
             session = FetchSession(self._new_id(now), request.replica_id, client)

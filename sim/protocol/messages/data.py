@@ -248,13 +248,14 @@ LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
 """ListOffsets: the log start offset."""
 
+EARLIEST_LOCAL_TIMESTAMP = -4
+"""ListOffsets: the local log start offset (KIP-405)."""
+
 
 @dataclass(frozen=True, slots=True)
 class ListOffsetsRequest(Request):
-    """``timestamp``: LATEST_TIMESTAMP, EARLIEST_TIMESTAMP, or milliseconds since 1970.
-
-    ``replica_id`` is -1 for clients.
-    """
+    """``timestamp`` is one of those above, or milliseconds since 1970; ``replica_id`` is -1 for
+    clients."""
 
     partition: TopicPartition
     timestamp: int

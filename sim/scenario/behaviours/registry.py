@@ -18,6 +18,7 @@ from sim.scenario.behaviours.producers import BEHAVIOURS_OF_PRODUCERS
 from sim.scenario.behaviours.races import RACES
 from sim.scenario.behaviours.recent import BEHAVIOURS_OF_RECENT_RELEASES
 from sim.scenario.behaviours.replication import BEHAVIOURS_OF_REPLICATION
+from sim.scenario.behaviours.tiered import BEHAVIOURS_OF_TIERED_STORAGE
 from sim.scenario.behaviours.types import Behaviour
 from sim.scenario.behaviours.versions import DEFAULT
 from sim.scenario.behaviours.zookeeper import BEHAVIOURS_IN_ZOOKEEPER_MODE
@@ -31,6 +32,7 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
     *BEHAVIOURS_OF_LOGS,
     *BEHAVIOURS_OF_RECENT_RELEASES,
     *RACES,
+    *BEHAVIOURS_OF_TIERED_STORAGE,
     *BEHAVIOURS_IN_ZOOKEEPER_MODE,
 )
 """Every known switch."""

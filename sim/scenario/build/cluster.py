@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sim.faults.operations import Administration, AlterClientQuotas
-from sim.ids import FIRST_ZOOKEEPER_ID, TRANSACTIONS_TOPIC, server_name
+from sim.ids import FIRST_ZOOKEEPER_ID, OBJECT_STORE_ID, TRANSACTIONS_TOPIC, server_name
 from sim.kernel import Kernel
 from sim.log.directory.names import directory_name
 from sim.log.store.files import FileStore
@@ -37,6 +37,7 @@ from sim.nodes.clients.workload import (
 from sim.nodes.cluster import Cluster
 from sim.nodes.controller.node import ControllerNode
 from sim.nodes.controller.role import ControllerSettings
+from sim.nodes.object_store import ObjectStoreNode
 from sim.nodes.storage.log_dirs import directory_id
 from sim.nodes.zookeeper.node import ZooKeeperNode
 from sim.protocol.broker.lifecycle import LifecycleConfig
@@ -47,6 +48,7 @@ from sim.protocol.metadata.records import Voter
 from sim.protocol.quotas.client import ClientQuotaConfig
 from sim.protocol.zk_mode.trace_rows import ZkTraceRows
 from sim.rng import Streams
+from sim.scenario import tiered
 from sim.scenario.build import translate
 from sim.scenario.build import zookeeper as zookeeper_runs
 from sim.scenario.build.partitioners import partitioner_of
@@ -75,6 +77,9 @@ from sim.substrate.wakeups import Wakeups
 from sim.trace.rows.run import DiskIoRow
 from sim.trace.writer import TableWriter, Trace
 from sim.units import SECOND, Micros
+
+_STORE_THREADS = 1_000
+"""Requests that the object store takes up at once: it is many computers."""
 
 
 class Builder:
@@ -114,6 +119,7 @@ class Builder:
                 ControllerNode(server.node, host, self.cluster, self._cpu, self._controller())
             )
         self._zookeepers()
+        self._object_store()
         for server in self.scenario.cluster.brokers:
             host = self._server_host(server)
             broker = self._server(server, host)
@@ -130,6 +136,17 @@ class Builder:
         if server.node not in self._voters:
             return BrokerNode(server.node, host, self.cluster, cpu, settings)
         return CombinedNode(server.node, host, self.cluster, cpu, settings, self._controller())
+
+    def _object_store(self) -> None:
+        model = self.scenario.cluster.object_store
+        if model is None:
+            return
+        name = server_name(OBJECT_STORE_ID)
+        many = HostSpec(_STORE_THREADS, _STORE_THREADS)
+        host = Host(name, "", self.cluster.network, many, wakeups=self._wakeups(name))
+        root = self._disks.parent / "object-store"
+        spec = tiered.store_spec(model)
+        self.cluster.add(ObjectStoreNode(host, self.cluster, self._cpu, spec, root))
 
     def _zookeepers(self) -> None:
         """The ensemble, of which one server writes what was committed into the trace."""
@@ -277,6 +294,7 @@ class Builder:
             client_quotas=self._quotas(),
             connections=quotas.connection_config(config, has_quotas=self._has_quotas()),
             authorizer=authorizer_config(config, self.scenario.producers, self.scenario.consumers),
+            tiered=tiered.tiered_config(config, self.scenario.behaviours),
             codecs=self._compresses(),
             heap=translate.heap_spec(self.scenario.cluster.heap),
         )
@@ -350,6 +368,8 @@ class Builder:
             topics.append(self._inheriting(offsets_topic(self.scenario.cluster)))
         if any(consumer.is_share for consumer in self.scenario.consumers):
             topics.append(self._inheriting(share_groups.state_topic(self.scenario.cluster.config)))
+        if self.scenario.cluster.object_store is not None:
+            topics.append(self._inheriting(tiered.metadata_topic(self.scenario.cluster.config)))
         return topics
 
     def _inheriting(self, topic: NewTopic) -> NewTopic:

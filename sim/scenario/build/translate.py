@@ -31,6 +31,7 @@ from sim.protocol.kraft.metadata_snapshot import SnapshotConfig
 from sim.protocol.kraft.types import QuorumConfig
 from sim.protocol.mirror.checkpoints import CheckpointPlan
 from sim.protocol.streams.consumer import TaskPlan
+from sim.scenario import tiered
 from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
 from sim.scenario.model.clients import SHARE_ACQUIRE, ConsumerSpec, TransactionModel
 from sim.scenario.model.machines import (
@@ -284,6 +285,8 @@ def replica_config(
             config.number("replication.quota.window.size.seconds") * 1_000,
         ),
         writes_isr=behaviours["zk.isr_changes"] == "zookeeper" and zookeeper,
+        tiered=config.flag(tiered.SYSTEM),
+        remote_wait_us=tiered.remote_wait_us(config, behaviours),
         rack_aware_reads=config.text("replica.selector.class") == "RackAwareReplicaSelector",
         balances_leaders_every_us=balance_interval_us(config),
     )

@@ -18,6 +18,7 @@ from sim.protocol.messages.admin import QuotaAlteration
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.cluster import NewTopic
 from sim.protocol.zk_mode.znodes import CONTROL_REQUESTS
+from sim.scenario import tiered
 from sim.scenario.faults import chance
 from sim.scenario.faults.targets import Targets
 from sim.scenario.model.acls import acls_of, check_has_authorizer
@@ -237,6 +238,7 @@ class _Entry:
     def config(self, key: Key, given: Mapping[str, object]) -> tuple[ConfigChange, ...]:
         """Settings of the topic, checked beside those that it has."""
         topic = self.targets.topics[self.values["topic"].name]
+        tiered.check_change(given)
         try:
             config = settings.resolve("topic", given, self.cluster.config)
         except Problem as problem:
@@ -246,6 +248,7 @@ class _Entry:
         changed = topic.model_copy(update={"config": settled})
         nodes = [server.node for server in self.cluster.brokers]
         cross_rules.check_topic(changed, nodes, given)
+        tiered.check_topic(changed, self.cluster.config, given)
         texts = dict(topic_settings(changed.config))
         return tuple(
             ConfigChange(name, changed.config[name], texts[name]) for name in given if name in texts

@@ -9,7 +9,13 @@ from sim.ids import FIRST_CONTROLLER_ID, NodeId, server_name
 from sim.protocol.acls import ANONYMOUS
 from sim.scenario.behaviours.versions import DEFAULT, VERSIONS
 from sim.scenario.model.hardware import ComputerModel, HardwareModel
-from sim.scenario.model.machines import CpuModel, DiskModel, HeapModel, NetworkModel
+from sim.scenario.model.machines import (
+    CpuModel,
+    DiskModel,
+    HeapModel,
+    NetworkModel,
+    ObjectStoreModel,
+)
 from sim.scenario.model.topics import Assignment
 from sim.scenario.model.types import (
     NOT_WRITTEN,
@@ -116,6 +122,9 @@ class ClusterModel(Strict, frozen=True):
     disk: DiskModel = Field(default_factory=DiskModel.model_construct)
     cpu: CpuModel = Field(default_factory=CpuModel.model_construct)
     heap: HeapModel | None = Field(None, description="default: no end of memory")
+    object_store: ObjectStoreModel | None = Field(
+        None, alias="object-store", description="default: no tiered storage"
+    )
     hardware: HardwareModel | None = None
 
     @property

@@ -123,6 +123,13 @@ class CpuModel(Strict, frozen=True):
     young_pause: QuantilesModel = Field(quantiles(5_000, 20_000), alias="young.pause")
 
 
+class ObjectStoreModel(Strict, frozen=True):
+    """The object store of tiered storage: its answers' first byte, and the speed of one stream."""
+
+    latency: QuantilesModel = quantiles(30_000, 200_000)
+    bandwidth_bytes_per_s: Bandwidth = Field(100_000_000, alias="bandwidth")
+
+
 class HeapModel(Strict, frozen=True):
     """Every broker's heap, and what things take of it; without it memory has no end."""
 

@@ -58,6 +58,14 @@ TOPIC_RECORD_SETTINGS = (
 """The same for what leaders demand of records."""
 
 
+TOPIC_TIERED_SETTINGS = (
+    "local.retention.bytes",
+    "local.retention.ms",
+    "remote.storage.enable",
+)
+"""The same for tiered storage."""
+
+
 TOPIC_THROTTLE_SETTINGS = (
     "follower.replication.throttled.replicas",
     "leader.replication.throttled.replicas",
@@ -68,7 +76,12 @@ TOPIC_THROTTLE_SETTINGS = (
 def topic_configs(config: Config) -> tuple[tuple[str, str], ...]:
     """A topic's settings as they are stored in the metadata, in Kafka's names and notation."""
     defaults = SETTINGS["topic"]
-    optional = (*TOPIC_RECORD_SETTINGS, *TOPIC_RETENTION_SETTINGS, *TOPIC_THROTTLE_SETTINGS)
+    optional = (
+        *TOPIC_RECORD_SETTINGS,
+        *TOPIC_RETENTION_SETTINGS,
+        *TOPIC_THROTTLE_SETTINGS,
+        *TOPIC_TIERED_SETTINGS,
+    )
     off_default = (n for n in optional if config[n] != defaults[n].default)
     return topic_settings(config, (*TOPIC_LOG_SETTINGS, *off_default))
 
@@ -80,6 +93,7 @@ def topic_settings(
         *TOPIC_RECORD_SETTINGS,
         *TOPIC_RETENTION_SETTINGS,
         *TOPIC_THROTTLE_SETTINGS,
+        *TOPIC_TIERED_SETTINGS,
     ),
 ) -> tuple[tuple[str, str], ...]:
     """Some of a topic's settings, or all that brokers know, in Kafka's names and notation."""

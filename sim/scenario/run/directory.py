@@ -24,6 +24,9 @@ CARD = "run.json"
 LOCK = "run.lock"
 """File that a run holds as long as it writes; what a killed run left of it blocks nobody."""
 
+OBJECTS: Final = "object-store"
+"""Directory of the objects of tiered storage."""
+
 _OTHERS: Final = "clusters"
 """Directory of the run directories of other clusters."""
 
@@ -126,13 +129,14 @@ class RunDirectory:
         return (max(written) - min(written)) // 1_000 if written else 0
 
     def disk_digest(self) -> str:
-        """Hex SHA-256 over the name and the SHA-256 of every file on the simulated disks."""
-        files = sorted(p for p in self.disks.rglob("*") if p.is_file())
+        """Hex SHA-256 over the name and the SHA-256 of every file of disks and object store."""
+        places = (self.disks, self.path / OBJECTS)
+        files = sorted(p for place in places for p in place.rglob("*") if p.is_file())
         total = hashlib.sha256()
         # Hashing holds no lock of the interpreter, and there are gigabytes of it after a long run.
         with ThreadPoolExecutor() as pool:
             for file, digest in zip(files, pool.map(_sha256, files), strict=True):
-                total.update(file.relative_to(self.disks).as_posix().encode() + b"\0" + digest)
+                total.update(_named(file, self.disks).encode() + b"\0" + digest)
         return total.hexdigest()
 
 
@@ -189,3 +193,9 @@ def _write_text(file: Path, text: str) -> None:
 def _sha256(file: Path) -> bytes:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").digest()
+
+
+def _named(file: Path, disks: Path) -> str:
+    """Name of a file below the disks, or of an object with its directory's."""
+    below = disks if file.is_relative_to(disks) else disks.parent
+    return file.relative_to(below).as_posix()

@@ -23,6 +23,7 @@ from sim.scenario.settings.overlay import (
 )
 from sim.scenario.settings.raft import RAFT_SETTINGS
 from sim.scenario.settings.share import SHARE_SETTINGS
+from sim.scenario.settings.tiered import TIERED_SETTINGS
 from sim.scenario.settings.types import INT_MAX, LONG_MAX, REPLICA_SELECTORS, Setting
 from sim.scenario.settings.zookeeper import ZOOKEEPER_SETTINGS
 
@@ -475,6 +476,7 @@ BROKER_SETTINGS: Final[tuple[Overlay | Setting, ...]] = (
     *_QUOTAS,
     *_AUTHORIZER,
     *RAFT_SETTINGS,
+    *TIERED_SETTINGS,
     *ZOOKEEPER_SETTINGS,
 )
 """Every broker setting."""

@@ -19,8 +19,8 @@ _IDENTITY: Final = (
 )
 _METRICS: Final = "metrics are not reported; makes no difference to records and leaders"
 _TIERED: Final = (
-    "there is no tiered storage: all that is retained stays on the brokers' disks, and old records "
-    "are read from there"
+    "a remote log is copied, read and deleted as by default: this plugin, quota, cache or way to "
+    "start is not simulated"
 )
 _VERSION: Final = "cluster.kafka says which version's behaviour is simulated"
 _THREADS: Final = "makes a difference only where this work holds up other work of the broker"

@@ -49,11 +49,13 @@ TOPIC_SETTINGS: Final[tuple[Overlay, ...]] = (
         "segment.ms",
         "unclean.leader.election.enable",
     ),
-    *absent(
-        "there is no tiered storage",
+    *modelled(
         "local.retention.bytes",
         "local.retention.ms",
         "remote.storage.enable",
+    ),
+    *absent(
+        "a tiered topic stays one (no KIP-950)",
         "remote.log.copy.disable",
         "remote.log.delete.on.disable",
     ),

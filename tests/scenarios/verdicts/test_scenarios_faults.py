@@ -5,6 +5,7 @@ Numbers come from Kafka's defaults: a session of 9 s, looked at every 1.125 s, h
 
 import pytest
 
+from sim.faults.objects import OBJECT_FAULTS
 from sim.faults.registry import KINDS
 from sim.inspect.doctor import examine
 from tests.scenarios.each_fault import EACH_KIND, ELSEWHERE, FOLLOWER, LEADER
@@ -50,8 +51,9 @@ ALONE = {"name": "alone", "group": "none", "topics": ["orders"]}
 
 
 def test_every_kind_of_the_language_is_tried():
-    """An administrator's doings have a file of their own."""
+    """An administrator's doings, and the object store's faults, have files of their own."""
     tried_there = {name for name, kind in KINDS.items() if kind.span == "operation"}
+    tried_there |= {kind.kind for kind in OBJECT_FAULTS}
     assert {*EACH_KIND} == {*KINDS} - tried_there - ELSEWHERE
 
 

@@ -7,6 +7,7 @@ that have not begun, an administrator who asks for what is so already, or what c
 import pytest
 
 from sim.errors import ScenarioError
+from sim.faults.objects import OBJECT_FAULTS
 from sim.faults.registry import KINDS
 from sim.scenario.loader import load_text
 from tests.scenarios.each_fault import DARK, IDLE
@@ -70,7 +71,8 @@ def ran(tmp_path_factory):
 
 
 def test_every_kind_is_tried():
-    assert {*IDLE, *ELSEWHERE} == {*KINDS}
+    objects = {kind.kind for kind in OBJECT_FAULTS}
+    assert {*IDLE, *ELSEWHERE} | objects == {*KINDS}
 
 
 @pytest.mark.parametrize("kind", IDLE)

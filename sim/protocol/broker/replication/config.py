@@ -8,7 +8,7 @@ from sim.protocol.broker.truncation.divergence import KIP_320, Truncation
 from sim.protocol.broker.truncation.new_epoch import NewEpoch
 from sim.protocol.broker.truncation.out_of_range import OutOfRange
 from sim.protocol.coordinator.transaction.config import TransactionConfig
-from sim.units import MIB, NEVER, SECOND, Bytes, Micros
+from sim.units import MIB, MS, NEVER, SECOND, Bytes, Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,11 @@ class ReplicaManagerConfig:
     transaction: TransactionConfig = field(default_factory=TransactionConfig)
     alter_log_dirs_threads: int = 1
     """``num.replica.alter.log.dirs.threads``."""
+    tiered: bool = False
+    """``remote.log.storage.system.enable``: topics may have a remote log (KIP-405)."""
+    remote_wait_us: Micros | None = 500 * MS
+    """``remote.fetch.max.wait.ms``; ``None``: remote reads wait as long as others, as until 3.7
+    (KIP-1018)."""
     quota: ReplicationQuotaConfig = field(default_factory=ReplicationQuotaConfig)
     balances_leaders_every_us: Micros = NEVER
     """Interval of the groups' leader balancing (in Kafka it is the controller's)."""

@@ -17,6 +17,13 @@ from sim.protocol.broker.replication.events import (
     ReplicaRemoved,
     StorageBroke,
 )
+from sim.protocol.broker.tiered.ports import (
+    AuxStateRequested,
+    PartitionStopped,
+    RemoteReadCancelled,
+    RemoteReadRequested,
+    RoleApplied,
+)
 from sim.protocol.broker.truncation.out_of_range import TruncationForbidden
 from sim.protocol.coordinator.group.records import TransactionEnded
 from sim.protocol.preemption import Preempt
@@ -44,6 +51,11 @@ ReplicaEffect: TypeAlias = (
     | FutureBroke
     | FormerBroke
     | Doomed
+    | RoleApplied
+    | PartitionStopped
+    | RemoteReadRequested
+    | RemoteReadCancelled
+    | AuxStateRequested
     | PersistRaftVotes
     | FlushRaftLog
 )

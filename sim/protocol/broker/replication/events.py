@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sim.error_codes import ErrorCode
 from sim.ids import BrokerEpoch, NodeId, Offset, TopicPartition
+from sim.protocol.broker.tiered.ports import AuxStateDone, RemoteReadDone
 from sim.protocol.coordinator.log import InTransaction
 from sim.protocol.events import (
     Flushed,
@@ -117,6 +118,8 @@ BrokerNews = (
     | DirectoryFailed
     | LogStartMoved
     | FetchingStopped
+    | RemoteReadDone
+    | AuxStateDone
 )
 """Events of the broker itself, which come seldom."""
 

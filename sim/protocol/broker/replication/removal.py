@@ -15,6 +15,7 @@ from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetche
 from sim.protocol.broker.replication.leader.delayed_produces import DelayedProduces
 from sim.protocol.broker.replication.leader.high_watermarks import HighWatermarks
 from sim.protocol.broker.replication.trace_rows import note_leadership
+from sim.protocol.broker.tiered.ports import PartitionStopped
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from sim.units import Micros
 
@@ -67,12 +68,15 @@ class ReplicaRemoval:
             replica = hosted.replicas.get(partition)
             if replica is not None:
                 if not _still_held(hosted.broker, replica, state):
-                    self._remove(replica, now, out)
+                    deleted = state is None or state.topic_id != replica.topic_id
+                    self._remove(replica, now, out, is_deleted=deleted)
             elif state is None:
                 self._directories.forget(partition)
 
-    def _remove(self, replica: Replica, now: Micros, out: Effects) -> None:
+    def _remove(self, replica: Replica, now: Micros, out: Effects, *, is_deleted: bool) -> None:
         partition = replica.partition
+        if replica.log.is_tiered:
+            out.append(PartitionStopped(partition, is_deleted and replica.is_leader))
         self._fetchers.stop(partition)
         del self._hosted.replicas[partition]
         self._watermarks.forget(partition)

@@ -56,12 +56,14 @@ from sim.protocol.broker.replication.leader.log_starts import LogStarts
 from sim.protocol.broker.replication.leader.lost_leadership import LostLeaderships
 from sim.protocol.broker.replication.leader.markers import MarkerRequests
 from sim.protocol.broker.replication.leader.produce import ProducePath
+from sim.protocol.broker.replication.leader.remote_fetches import TIMER as REMOTE_FETCH_TIMER
 from sim.protocol.broker.replication.leader.transactions import TIMER as VERIFICATION_TIMER
 from sim.protocol.broker.replication.leader.transactions import TransactionPath
 from sim.protocol.broker.replication.log_locks import LogLocks
 from sim.protocol.broker.replication.removal import ReplicaRemoval
 from sim.protocol.broker.replication.trace_rows import note_leadership
 from sim.protocol.broker.replication_quotas import quotas_of
+from sim.protocol.broker.tiered.ports import AuxStateDone, RemoteReadDone, RoleApplied
 from sim.protocol.events import (
     Flushed,
     RequestFailed,
@@ -239,7 +241,7 @@ class ReplicaManager:
         return out
 
     def _note(self, event: BrokerNews, now: Micros, out: Effects) -> None:
-        """Notes seldom changes of the broker: controller, epoch, directories."""
+        """Notes seldom changes of the broker, and answers of its remote log manager."""
         match event:
             case ControllerChanged():
                 self.hosted.controller = event.controller
@@ -251,6 +253,10 @@ class ReplicaManager:
                 self.hosted.stopping = True
             case LogStartMoved():
                 self.log_starts.moved(event, out)
+            case RemoteReadDone():
+                self.fetch.remote_read(event, now, out)
+            case AuxStateDone():
+                self.follower.state_read(event, now, out)
             case FetchingStopped():
                 for partition in event.partitions:
                     self.fetchers.stop(partition)
@@ -330,6 +336,8 @@ class ReplicaManager:
             self.directories.send(now, out)
         elif name == DELETIONS_TIMER:
             self.log_starts.expire(now, out)
+        elif name == REMOTE_FETCH_TIMER:
+            self.fetch.expire_remote(now, out)
         elif name == VERIFICATION_TIMER:
             self.transactions.wake(now, out)
         else:
@@ -439,6 +447,7 @@ class ReplicaManager:
         self.delayed_fetches.in_sync_changed(replica)
         replica.transactional = replica.log.transactions.has_unstable
         note_leadership(self.hosted.broker, replica, "leader", out)
+        self._apply_tier(replica, out)
         self.watermarks.advance(replica, now, out)
 
     def _follow(
@@ -461,6 +470,7 @@ class ReplicaManager:
             self.fetchers.stop(partition)
         role = "follower" if state.leader >= 0 else "offline"
         note_leadership(hosted.broker, replica, role, out)
+        self._apply_tier(replica, out)
         leaderless = state.leader < 0 or state.leader not in hosted.image.brokers
         if leaderless or (hosted.stopping and hosted.broker not in state.in_sync):
             self.fetchers.stop(partition)
@@ -468,6 +478,15 @@ class ReplicaManager:
             self.follower.follow(replica, out)
         else:
             self.fetchers.in_epoch(partition, replica.leader_epoch)
+
+    def _apply_tier(self, replica: Replica, out: Effects) -> None:
+        """The remote log manager learns of a role in a new leader epoch."""
+        if replica.log.is_tiered:
+            out.append(
+                RoleApplied(
+                    replica.partition, replica.topic_id, replica.is_leader, replica.leader_epoch
+                )
+            )
 
     def _replica(self, partition: TopicPartition, state: PartitionRegistration) -> Replica:
         replica = self.replicas.get(partition)

@@ -13,31 +13,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.protocol.java.murmur2 import MULTIPLIER, SEED, murmur2
 from sim.units import Bytes
-
-_SEED = 0x9747B28C
-_M = 0x5BD1E995
-_MASK = 0xFFFFFFFF
 
 KEY_BYTES: Bytes = 12
 """Length of every key of a workload: ``key-%08d``."""
-
-
-def murmur2(data: bytes) -> int:
-    """The 32-bit murmur2 hash that Kafka's clients agree on, as Java shows it (signed)."""
-    length = len(data)
-    state = (_SEED ^ length) & _MASK
-    whole = length & ~3
-    for start in range(0, whole, 4):
-        word = int.from_bytes(data[start : start + 4], "little") * _M & _MASK
-        word = (word ^ word >> 24) * _M & _MASK
-        state = (state * _M & _MASK) ^ word
-    if length > whole:
-        state ^= int.from_bytes(data[whole:], "little")
-        state = state * _M & _MASK
-    state = (state ^ state >> 13) * _M & _MASK
-    state ^= state >> 15
-    return state - (1 << 32) if state & 0x80000000 else state
 
 
 def key_of(key_id: int) -> bytes:
@@ -57,13 +37,13 @@ def partitions_of_keys(key_ids: NDArray[np.int64], partition_count: int) -> NDAr
         key_ids: int64, shape (records,), each in [0, 10**8).
         partition_count: Partitions of the topic.
     """
-    state = np.full(key_ids.shape, _SEED ^ KEY_BYTES, dtype=np.uint32)
+    state = np.full(key_ids.shape, SEED ^ KEY_BYTES, dtype=np.uint32)
     prefix = np.full(key_ids.shape, int.from_bytes(b"key-", "little"), dtype=np.uint32)
     for word in (prefix, _digits(key_ids // 10_000), _digits(key_ids % 10_000)):
-        mixed = word * np.uint32(_M)
-        mixed = (mixed ^ (mixed >> np.uint32(24))) * np.uint32(_M)
-        state = (state * np.uint32(_M)) ^ mixed
-    state = (state ^ (state >> np.uint32(13))) * np.uint32(_M)
+        mixed = word * np.uint32(MULTIPLIER)
+        mixed = (mixed ^ (mixed >> np.uint32(24))) * np.uint32(MULTIPLIER)
+        state = (state * np.uint32(MULTIPLIER)) ^ mixed
+    state = (state ^ (state >> np.uint32(13))) * np.uint32(MULTIPLIER)
     state ^= state >> np.uint32(15)
     return (state & np.uint32(0x7FFFFFFF)).astype(np.int64) % partition_count
 

@@ -10,7 +10,13 @@ from sim.protocol.broker.replication.directories.alter_log_dirs import AlterLogD
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.fetchers import Fetchers
 from sim.protocol.broker.replication.hosted import HostedPartitions
-from sim.trace.rows.log import Truncations
+from sim.protocol.broker.tiered.ports import AuxState
+from sim.trace.rows.log import (
+    Truncations,
+)
+from sim.trace.rows.tiered import (
+    LocalLogStarts,
+)
 
 
 class LogCuts:
@@ -61,6 +67,32 @@ class LogCuts:
         replica.high_watermark = offset
         self._fetchers.note_start(replica, start, "truncation", out)
         self._note(replica, before, high_watermark, "out_of_range", out)
+
+    def restart_behind_remote(
+        self, replica: Replica, log_start: Offset, state: AuxState, out: Effects
+    ) -> None:
+        """Drops all of a local log, and continues behind the remote segment with that state.
+
+        Raises:
+            StorageFailed: If the disk has failed or is full.
+        """
+        log = replica.log
+        before, high_watermark = log.log_end_offset, replica.high_watermark
+        start, local = log.log_start_offset, log.local_log_start_offset
+        log.restart_behind_remote(state.next_offset, log_start, state.epochs, state.snapshot)
+        replica.high_watermark = state.next_offset
+        self._note(replica, before, high_watermark, "tiered", out)
+        self._fetchers.note_start(replica, start, "truncation", out)
+        out.append(
+            LocalLogStarts.row(
+                self._broker,
+                *replica.partition,
+                from_offset=local,
+                to_offset=log.local_log_start_offset,
+                log_start_offset=log.log_start_offset,
+                reason="rebuilt",
+            )
+        )
 
     def _note(
         self, replica: Replica, before: Offset, high_watermark: Offset, reason: str, out: Effects

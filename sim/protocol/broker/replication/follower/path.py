@@ -18,10 +18,12 @@ from sim.protocol.broker.replication.fetchers import Fetchers
 from sim.protocol.broker.replication.follower.adopted import AdoptedOffsets
 from sim.protocol.broker.replication.follower.cuts import LogCuts
 from sim.protocol.broker.replication.follower.epoch_lookups import TIMER, EpochLookups
+from sim.protocol.broker.replication.follower.tier_state import TierStateMachine
 from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.replication.log_locks import LogLocks
 from sim.protocol.broker.replication.trace_rows import note_append
 from sim.protocol.broker.replication_quotas import FollowerQuota
+from sim.protocol.broker.tiered.ports import AuxStateDone
 from sim.protocol.broker.truncation.out_of_range import TruncationForbidden
 from sim.protocol.events import RequestFailed
 from sim.protocol.messages.data import (
@@ -71,6 +73,7 @@ class FollowerPath:
         quota: FollowerQuota | None,
     ) -> None:
         self.epochs = EpochLookups(hosted)
+        self.tier = TierStateMachine(hosted, cuts)
         self._hosted = hosted
         self._locks = locks
         self._threads = threads
@@ -202,6 +205,9 @@ class FollowerPath:
         """A fetch or a lookup failed: backs off and opens a new session."""
         if self.epochs.failed(event.correlation, now, out):
             return
+        if (rebuilding := self.tier.failed(event.correlation, now)) is not None:
+            self._send(rebuilding, now, out)
+            return
         lookup = self._lookups.pop(event.correlation, None)
         backoff = now + self._hosted.config.fetcher.backoff_us
         if lookup is not None:
@@ -225,6 +231,9 @@ class FollowerPath:
         """Handles ListOffsets of a fetch offset that was out of range."""
         lookup = self._lookups.pop(correlation, None)
         if lookup is None:
+            rebuilding = self.tier.offsets_listed(correlation, response, now, out)
+            if rebuilding is not None:
+                self._send(rebuilding, now, out)
             return
         fetcher, partition = lookup.fetcher, lookup.partition
         replica = self._hosted.replicas.get(partition)
@@ -298,6 +307,8 @@ class FollowerPath:
                 return flush_due
             case ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._look_up(fetcher, partition, LATEST_TIMESTAMP, out)
+            case ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
+                self.tier.begin(fetcher, replica, result.log_start_offset, out)
             case ErrorCode.FENCED_LEADER_EPOCH:
                 # This follower's metadata is behind: wait for it.
                 self._fetchers.stop(partition)
@@ -384,6 +395,12 @@ class FollowerPath:
             self._adopted.after_truncation(partition)
         self._one_is_finished(fetcher, now, out)
 
+    def state_read(self, event: AuxStateDone, now: Micros, out: Effects) -> None:
+        """The state of a remote log was read, or cannot be had."""
+        rebuilding = self.tier.state_read(event, now, out)
+        if rebuilding is not None:
+            self._send(rebuilding, now, out)
+
     def epoch_answered(
         self,
         correlation: int,
@@ -392,6 +409,10 @@ class FollowerPath:
         out: Effects,
     ) -> None:
         """Handles an epoch end: truncates, then fetches, or looks up an earlier epoch."""
+        rebuilding = self.tier.epoch_answered(correlation, response, now, out)
+        if rebuilding is not None:
+            self._send(rebuilding, now, out)
+            return
         found = self.epochs.answered(correlation, response, now, out)
         if found is None:
             return

@@ -28,9 +28,17 @@ from sim.protocol.broker.replication.leader.read_replicas import (
     follower_for_reader,
     preferred_read_replica,
 )
+from sim.protocol.broker.replication.leader.remote_fetches import RemoteFetches, RemotePart
 from sim.protocol.broker.replication.log_locks import LogLocks
 from sim.protocol.broker.replication_quotas import LeaderQuota
-from sim.protocol.messages.data import AbortedTransaction, FetchRequest, FetchResponse, FetchResult
+from sim.protocol.broker.tiered.ports import RemoteReadDone
+from sim.protocol.messages.data import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+)
 from sim.protocol.ports import Batch
 from sim.protocol.preemption import Threads
 from sim.protocol.quotas.client import ClientQuotas
@@ -73,6 +81,9 @@ class FetchPath:
         self._selects = hosted.config.rack_aware_reads
         self._looks_once = hosted.config.reads_bound_once
         self._now: Micros = 0
+        self._remote = RemoteFetches(hosted.config.remote_wait_us)
+        self._remote_part: RemotePart | None = None
+        """First partition of the fetch at hand that needs the remote log."""
 
     def request(
         self, token: int, client: str, request: FetchRequest, now: Micros, out: Effects
@@ -181,6 +192,8 @@ class FetchPath:
     ) -> None:
         self._now = now
         results, size = self._results(session)
+        if self._waits_for_remote(session, results, out):
+            return
         enough = size >= session.min_bytes or any(_is_urgent(r) for r in results)
         if enough or request.max_wait_us <= 0 or not session.partitions:
             self._answer(session, results, out)
@@ -197,6 +210,8 @@ class FetchPath:
             if not delayed.waits(session):
                 continue
             results, size = self._results(session)
+            if self._waits_for_remote(session, results, out):
+                continue
             if size >= session.min_bytes or any(_is_urgent(r) for r in results):
                 self._answer(session, results, out)
 
@@ -205,8 +220,35 @@ class FetchPath:
         self._now = now
         for session in self._delayed.expired(now):
             results, _ = self._results(session)
-            self._answer(session, results, out)
+            if not self._waits_for_remote(session, results, out):
+                self._answer(session, results, out)
         self._delayed.set_timer(out)
+
+    # -- remote log -------------------------------------------------------------------------------
+
+    def _waits_for_remote(
+        self, session: FetchSession, results: list[FetchResult], out: Effects
+    ) -> bool:
+        """True if a partition of the fetch is read remotely; then it waits for that."""
+        part, self._remote_part = self._remote_part, None
+        if part is None:
+            return False
+        self._delayed.complete(session)
+        self._remote.begin(session, part, results, self._now, out)
+        return True
+
+    def remote_read(self, event: RemoteReadDone, now: Micros, out: Effects) -> None:
+        """A remote read is done: answers its fetch."""
+        self._now = now
+        fetch = self._remote.done(event)
+        if fetch is not None:
+            self._answer(fetch.session, fetch.results, out)
+
+    def expire_remote(self, now: Micros, out: Effects) -> None:
+        """Answers fetches whose remote reads took too long, without those records."""
+        self._now = now
+        for fetch in self._remote.expired(now, out):
+            self._answer(fetch.session, fetch.results, out)
 
     # -- responses ---------------------------------------------------------------------------------
 
@@ -283,6 +325,21 @@ class FetchPath:
     def _read(
         self, session: FetchSession, known: SessionPartition, replica: Replica, capacity: Bytes
     ) -> tuple[FetchResult | None, bool]:
+        """Reads locally; what lies in the remote log alone is another way, or another error."""
+        requested, log = known.requested, replica.log
+        start = log.log_start_offset
+        below = start <= requested.fetch_offset < log.local_log_start_offset
+        if not below or _diverges(replica, requested):
+            return self._read_locally(session, known, replica, capacity)
+        if session.replica_id >= 0:
+            moved = ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+            return FetchResult(replica.partition, moved, replica.high_watermark, start), False
+        self._read_remotely(session, known, replica, capacity)
+        return None, False
+
+    def _read_locally(
+        self, session: FetchSession, known: SessionPartition, replica: Replica, capacity: Bytes
+    ) -> tuple[FetchResult | None, bool]:
         requested = known.requested
         log = replica.log
         start = log.log_start_offset
@@ -325,6 +382,24 @@ class FetchPath:
             result = _committed_data(replica, requested.fetch_offset, bound, batches)
             return result, is_quiet
         return FetchResult(partition, ErrorCode.NONE, high_watermark, start, batches), is_quiet
+
+    def _read_remotely(
+        self, session: FetchSession, known: SessionPartition, replica: Replica, capacity: Bytes
+    ) -> None:
+        """Notes a partition whose records are below the local log, unless another one is noted."""
+        if self._remote_part is not None:
+            return
+        stable = -1
+        if session.reads_committed:
+            stable = replica.log.transactions.last_stable_offset(replica.high_watermark)
+        self._remote_part = RemotePart(
+            replica.partition,
+            known.requested.fetch_offset,
+            min(known.requested.max_bytes, capacity),
+            replica.high_watermark,
+            replica.log.log_start_offset,
+            stable,
+        )
 
     def _hold_back(self, session: FetchSession, out: Effects) -> None:
         """Answers without records: the client is throttled. The records stay for later.
@@ -385,6 +460,14 @@ def _committed_data(
         last_stable_offset=stable,
         aborted=aborted,
     )
+
+
+def _diverges(replica: Replica, requested: FetchPartition) -> bool:
+    """True if the fetcher's log is another one than this, or has an epoch unknown here."""
+    try:
+        return replica.divergence(requested) is not None
+    except LookupError:
+        return True
 
 
 def _is_urgent(result: FetchResult) -> bool:

@@ -4,8 +4,15 @@ Source: ``Partition.fetchOffsetForTimestamp``, ``ReplicaManager.fetchOffset``; K
 """
 
 from sim.error_codes import ErrorCode
+from sim.ids import NO_EPOCH
 from sim.protocol.broker.replication.hosted import HostedPartitions
-from sim.protocol.messages.data import READ_COMMITTED, ListOffsetsRequest, ListOffsetsResponse
+from sim.protocol.broker.tiered.segments import epoch_at
+from sim.protocol.messages.data import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    READ_COMMITTED,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+)
 
 
 def list_offsets(hosted: HostedPartitions, request: ListOffsetsRequest) -> ListOffsetsResponse:
@@ -24,6 +31,12 @@ def list_offsets(hosted: HostedPartitions, request: ListOffsetsRequest) -> ListO
     if request.timestamp == -2:
         return ListOffsetsResponse(
             partition, ErrorCode.NONE, replica.log.log_start_offset, replica.leader_epoch
+        )
+    if request.timestamp == EARLIEST_LOCAL_TIMESTAMP:
+        start = replica.log.local_log_start_offset
+        epoch = epoch_at(replica.log.epochs, start)
+        return ListOffsetsResponse(
+            partition, ErrorCode.NONE, start, NO_EPOCH if epoch is None else epoch
         )
     if request.replica_id >= 0:
         return ListOffsetsResponse(

@@ -1,0 +1,1 @@
+"""Tiered storage on a broker (KIP-405)."""

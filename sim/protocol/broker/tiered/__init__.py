@@ -1,0 +1,1 @@
+"""Tiered storage: copies of closed segments in an object store (KIP-405)."""
