@@ -24,9 +24,9 @@ NEEDLESS: Final = (
 )
 """Names and addresses: what they say is said otherwise in a scenario, or has no meaning there."""
 
-
 RIGHTS: Final = ("authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found")
 """Settings without meaning beside clients whose principals and ACLs are not read."""
+
 _TIERED: Final = frozenset((*TOPIC_TIERED_SETTINGS, *(setting.name for setting in TIERED_SETTINGS)))
 _NO_STORE: Final = (
     "no file of Kafka's says how quick the object store is; give cluster.object-store, and this"
@@ -66,24 +66,28 @@ def kept(scope: Scope, values: Mapping[str, str], *, skip: Iterable[str] = ()) -
             elif line := _not_here(scope, name, text):
                 found.absent.append(line)
             continue
-        try:
-            value = setting.parse(_typed(setting, text))
-        except Problem as problem:
-            # A value of the wrong kind may be anything, also what belongs elsewhere.
-            allowed = f"; allowed: {problem.allowed}" if problem.allowed else ""
-            found.absent.append(f"{name}: given is not a value that it takes{allowed}")
-            continue
-        if name in _TIERED:
-            if value != setting.default:
-                found.absent.append(f"{name}={shown(name, text)}: {_NO_STORE}")
-        elif setting.is_modelled:
-            # Also Kafka's default: a topic may say it where its brokers say something else.
-            found.config[name] = value
-        elif value != setting.default:
-            found.absent.append(f"{name}={shown(name, text)}: {setting.absent}")
+        _carry(setting, text, found)
     if no_settings:
         found.absent.append(f"lines that are no settings: {no_settings}, not shown")
     return found
+
+
+def _carry(setting: Setting, text: str, found: CarriedOver) -> None:
+    """Carries a value over, or says why it is not."""
+    name = setting.name
+    try:
+        value = setting.parse(_typed(setting, text))
+    except Problem as problem:
+        # A value of the wrong kind may be anything, also what belongs elsewhere.
+        allowed = f"; allowed: {problem.allowed}" if problem.allowed else ""
+        found.absent.append(f"{name}: given is not a value that it takes{allowed}")
+        return
+    if setting.is_modelled and name not in _TIERED:
+        # Also Kafka's default: a topic may say it where its brokers say something else.
+        found.config[name] = value
+    elif value != setting.default:
+        why = setting.absent or _NO_STORE
+        found.absent.append(f"{name}={shown(name, text)}: {why}")
 
 
 def _not_here(scope: Scope, name: str, text: str) -> str:

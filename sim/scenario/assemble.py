@@ -137,7 +137,7 @@ def _check_faults(scenario: Scenario) -> None:
     """Check that the faults go with what keeps the cluster's logs and its metadata."""
     cluster, faults = scenario.cluster, scenario.faults
     replication.check_faults(cluster.replication, faults)
-    tiered.check_faults(faults, has_store=cluster.object_store is not None)
+    tiered.check_faults(faults, scenario.topics, has_store=cluster.object_store is not None)
     zookeeper.check_faults(faults, zookeeper=cluster.zookeeper is not None)
     load.check_surges(scenario.producers, faults)
 

@@ -146,8 +146,8 @@ def check_change(given: Mapping[str, object]) -> None:
         )
 
 
-def check_faults(faults: Iterable[Fault], *, has_store: bool) -> None:
-    """Check that faults of the object store have one.
+def check_faults(faults: Iterable[Fault], topics: Sequence[TopicSpec], *, has_store: bool) -> None:
+    """Check that faults of the object store have one, and that nothing is sought in it by time.
 
     Raises:
         Problem: With the fault's number as its path.
@@ -160,6 +160,22 @@ def check_faults(faults: Iterable[Fault], *, has_store: bool) -> None:
                 "cluster.object-store beside it",
                 "leave it out, or switch tiered storage on",
             )
+        _check_times(fault, topics)
+
+
+def _check_times(fault: Fault, topics: Sequence[TopicSpec]) -> None:
+    tiered = [topic.name for topic in topics if topic.config.flag(TOPIC)]
+    for name in ("datetime", "duration"):
+        if getattr(fault, name, None) is None:
+            continue
+        for partition in getattr(fault, "partitions", ()):
+            if partition.topic in tiered:
+                raise Problem(
+                    (fault.index, name),
+                    f"{fault.kind} of {partition} by time, and {partition.topic} has {TOPIC}: "
+                    "remote segments have no search by timestamp here",
+                    "to: OFFSET",
+                )
 
 
 def check_readers(topics: Sequence[TopicSpec], consumers: Sequence[ConsumerSpec]) -> None:

@@ -67,3 +67,14 @@ def test_a_share_group_cannot_read_a_tiered_topic():
     member = {"name": "m", "group": "g", "config": {}, "group.type": "share", "topics": "orders"}
     with pytest.raises(ScenarioError, match="share"):
         tiered(consumers=[member])
+
+
+@pytest.mark.parametrize("fault", [
+    {"do": "reset-offsets", "group": "readers", "partitions": "orders-0", "datetime": "1s"},
+    {"do": "reset-offsets", "group": "readers", "partitions": "orders-0", "duration": "1s"},
+])  # fmt: skip
+def test_nothing_is_sought_by_time_in_a_remote_log(fault):
+    with pytest.raises(ScenarioError, match="no search by timestamp"):
+        tiered(
+            consumers=[{"group": "readers", "topics": ["orders"]}], faults=[{"at": "1s"} | fault]
+        )

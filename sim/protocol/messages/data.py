@@ -254,8 +254,7 @@ EARLIEST_LOCAL_TIMESTAMP = -4
 
 @dataclass(frozen=True, slots=True)
 class ListOffsetsRequest(Request):
-    """``timestamp`` is one of those above, or milliseconds since 1970; ``replica_id`` is -1 for
-    clients."""
+    """``timestamp`` is one of those above, or of 1970; ``replica_id`` is -1 for clients."""
 
     partition: TopicPartition
     timestamp: int
