@@ -6,13 +6,13 @@ from typing import Final
 from sim.faults.broker_configs import CONFIGURATION
 from sim.faults.consumers import CONSUMER_FAULTS
 from sim.faults.disks import DISK_FAULTS
+from sim.faults.draw import OneOf
 from sim.faults.fault import Fault
 from sim.faults.hosts import HOST_FAULTS
 from sim.faults.links import LINK_FAULTS
 from sim.faults.load import LOAD_FAULTS, TRANSACTION_FAULTS
 from sim.faults.members import MEMBERSHIP
 from sim.faults.objects import OBJECT_FAULTS
-from sim.faults.one_of import OneOf
 from sim.faults.operations import ADMINISTRATION
 from sim.faults.process import PROCESS_FAULTS
 from sim.faults.replicas import REPLICA_FAULTS

@@ -94,7 +94,10 @@ def assemble(model: ScenarioModel, name: str, directory: Path | None = None) -> 
     tiered.check_readers(topics, consumers)
     internal_topics.check(model, cluster, producers, consumers, processors, connected)
     _check_behaviours(model, cluster, consumers)
-    _check_rights(model, cluster, producers, consumers)
+    acls.check_clients(cluster, producers, consumers)
+    altered = any(fault.kind.has_key("quota") for fault in model.faults)
+    beside = {key: getattr(model, key) for key in acls.ALONE} | {"faults": altered}
+    acls.check_alone(cluster.config, beside)
     targets = Targets(cluster, topics, (*producers, *consumers, *processors, *connected, *mirrored))
     at = "cluster", "config"
     _below(at, lambda: quotas.check_overrides(cluster.config, targets.addresses))
@@ -140,23 +143,6 @@ def _check_faults(scenario: Scenario) -> None:
     tiered.check_faults(faults, scenario.topics, has_store=cluster.object_store is not None)
     zookeeper.check_faults(faults, zookeeper=cluster.zookeeper is not None)
     load.check_surges(scenario.producers, faults)
-
-
-def _check_rights(
-    model: ScenarioModel,
-    cluster: ClusterSpec,
-    producers: tuple[ProducerSpec, ...],
-    consumers: tuple[ConsumerSpec, ...],
-) -> None:
-    """Check principals, and that nothing is beside an authorizer that does not go with it."""
-    loads = [("producers", index, producer) for index, producer in enumerate(producers)]
-    acls.check_clients(
-        cluster, [*loads, *(("consumers", at, consumer) for at, consumer in enumerate(consumers))]
-    )
-    beside = ("quotas", "processors", "connectors", "mirrors", "clusters")
-    acls.check_alone(cluster.config, {key: getattr(model, key) for key in beside})
-    altered = any(fault.kind.has_key("quota") for fault in model.faults)
-    acls.check_alone(cluster.config, {"faults": altered})
 
 
 def _check_groups(

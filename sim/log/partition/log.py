@@ -1,9 +1,8 @@
 """One partition's log in one log directory: segments, epochs, producers, recovery point.
 
 Synchronous, as Kafka's ``UnifiedLog`` is under its lock; the caller pays simulated time for the
-bytes that a flush reports. Retention and compaction have modules of their own.
-Simplified: truncation within a batch leaves the log end at that batch's base offset; batches that
-are larger than ``segment.bytes`` together are written one by one instead of being rejected.
+bytes that a flush reports. Simplified: truncation within a batch leaves the log end at its base
+offset; batches larger than ``segment.bytes`` together are written one by one, not rejected.
 
 Source: ``UnifiedLog``, ``LocalLog``, ``LogValidator``; KIP-101, KIP-98.
 """
@@ -356,10 +355,7 @@ class PartitionLog(TieredLog):
         self._roll(self.log_end_offset)
 
     def put_segments(self, at: int, count: int, instead: Sequence[Segment]) -> None:
-        """Replaces ``count`` segments from number ``at`` on by others.
-
-        The active segment is never replaced. Readers at the tail see the files' new contents.
-        """
+        """Replaces ``count`` segments from number ``at`` on, never the active one, by others."""
         assert at + count < len(self._segments), "the active segment is never replaced"
         self._segments[at : at + count] = instead
         self._reader.forget()

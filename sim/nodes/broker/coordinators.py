@@ -32,6 +32,7 @@ from sim.protocol.coordinator.log import (
     TransactionVerified,
     VerifyTransaction,
 )
+from sim.records import consumer_offsets, share_group_state, transaction_state
 from sim.units import timestamp_ms
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import RecordBatch
@@ -112,6 +113,15 @@ class Codec(NamedTuple):
     """Decodes the records of batches."""
     transactional_batch_for: Callable[[Any, int, int, int], RecordBatch] | None = None
     """As ``batch_for``, for a producer's id and epoch."""
+
+
+OFFSETS_CODEC = Codec(
+    consumer_offsets.batch_for,
+    consumer_offsets.records_in,
+    consumer_offsets.transactional_batch_for,
+)
+TRANSACTIONS_CODEC = Codec(transaction_state.batch_for, transaction_state.records_in)
+SHARE_STATES_CODEC = Codec(share_group_state.batch_for, share_group_state.records_in)
 
 
 class CoordinatorStorage(InternalWriter):

@@ -1,9 +1,7 @@
 """A broker: its machines on one host, and the routing between them.
 
-Several machines share the process: the replica manager (data), the coordinators, the metadata API,
-and those of the control plane (:mod:`sim.nodes.broker.control_plane`). The node pays for their
-work, performs their effects, passes decisions of one to the others, and keeps nothing across a
-crash but its disks.
+Several machines share the process: the replica manager, the coordinators, the metadata API, and the
+control plane's. The node pays for their work, performs their effects, and keeps only its disks.
 
 Source: ``kafka.server.BrokerServer``.
 """
@@ -27,7 +25,13 @@ from sim.log.directory.manager import LoadedLog
 from sim.log.store.stored_file import Rot
 from sim.nodes.broker.cleaners import LogCleaner
 from sim.nodes.broker.control_plane import Control, LogDirFailureHandler, MetadataPublisher
-from sim.nodes.broker.coordinators import Codec, CoordinatorStorage, InternalAppends
+from sim.nodes.broker.coordinators import (
+    OFFSETS_CODEC,
+    SHARE_STATES_CODEC,
+    TRANSACTIONS_CODEC,
+    CoordinatorStorage,
+    InternalAppends,
+)
 from sim.nodes.broker.directory_moves import DirectoryMoves
 from sim.nodes.broker.dynamic_configs import DynamicBrokerConfig, SettingChange, upkeep_with
 from sim.nodes.broker.future_storage import FutureStorage
@@ -72,10 +76,7 @@ from sim.protocol.coordinator.transaction.coordinator import (
 from sim.protocol.events import ResponseReceived
 from sim.protocol.kraft.types import Halt
 from sim.protocol.messages.base import Request
-from sim.protocol.messages.data import (
-    FetchResponse,
-    ProduceRequest,
-)
+from sim.protocol.messages.data import FetchResponse, ProduceRequest
 from sim.protocol.messages.group import FindCoordinatorRequest
 from sim.protocol.messages.metadata import InitProducerIdRequest, MetadataRequest
 from sim.protocol.metadata.image import MetadataImage
@@ -83,21 +84,12 @@ from sim.protocol.preemption import Preempt, Resumed
 from sim.protocol.quotas.client import ClientQuotas
 from sim.protocol.raft_groups.manager import RAFT_REQUESTS
 from sim.protocol.zk_mode.broker_types import ShutDownGranted
-from sim.records import consumer_offsets, share_group_state, transaction_state
 from sim.substrate.disk import Disk
 from sim.substrate.distributions import Delays
 from sim.substrate.host import Host
 from sim.substrate.network import Connection
 from sim.substrate.tls import TlsSpec
 from sim.units import LONG_AGO, Micros, timestamp_ms
-
-_OFFSETS = Codec(
-    consumer_offsets.batch_for,
-    consumer_offsets.records_in,
-    consumer_offsets.transactional_batch_for,
-)
-_TRANSACTIONS = Codec(transaction_state.batch_for, transaction_state.records_in)
-_SHARE_STATES = Codec(share_group_state.batch_for, share_group_state.records_in)
 
 
 class BrokerNode(ServerNode):
@@ -263,9 +255,9 @@ class BrokerNode(ServerNode):
         self._coordinators = {
             topic: CoordinatorStorage(self, self.storage, self.cpu, appends, port, topic, codec)
             for topic, port, codec in (
-                (OFFSETS_TOPIC, self._groups, _OFFSETS),
-                (TRANSACTIONS_TOPIC, self.transactions.port, _TRANSACTIONS),
-                (SHARE_STATE_TOPIC, self.shares.coordinator, _SHARE_STATES),
+                (OFFSETS_TOPIC, self._groups, OFFSETS_CODEC),
+                (TRANSACTIONS_TOPIC, self.transactions.port, TRANSACTIONS_CODEC),
+                (SHARE_STATE_TOPIC, self.shares.coordinator, SHARE_STATES_CODEC),
             )
         }
 

@@ -22,18 +22,7 @@ from sim.nodes.clients.consumer import ConsumerConfig, ConsumerNode
 from sim.nodes.clients.per_request_producer import PerRequestProducerNode
 from sim.nodes.clients.producer import ProducerClient, ProducerNode
 from sim.nodes.clients.share_consumer import ShareConsumerNode
-from sim.nodes.clients.surges import Surge
 from sim.nodes.clients.transactional_producer import TransactionalProducerNode
-from sim.nodes.clients.workload import (
-    VALUE_BYTES_MIN,
-    Bursts,
-    Poisson,
-    Rate,
-    Steady,
-    UniformKeys,
-    WorkloadSpec,
-    ZipfKeys,
-)
 from sim.nodes.cluster import Cluster
 from sim.nodes.controller.node import ControllerNode
 from sim.nodes.controller.role import ControllerSettings
@@ -52,13 +41,12 @@ from sim.scenario import tiered
 from sim.scenario.build import translate
 from sim.scenario.build import zookeeper as zookeeper_runs
 from sim.scenario.build.partitioners import partitioner_of
-from sim.scenario.build.surges import curve_of, surges_of
+from sim.scenario.build.workloads import surges_of, workload_of
 from sim.scenario.model.acls import authorizer_config
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ServerSpec
 from sim.scenario.rules import membership, quotas, share_groups
 from sim.scenario.rules.internal_topics import offsets_topic
-from sim.scenario.rules.load import PAUSE_US
 from sim.scenario.rules.replication import raft_config
 from sim.scenario.rules.topic_configs import (
     changed_names,
@@ -76,7 +64,7 @@ from sim.substrate.tls import TlsSpec
 from sim.substrate.wakeups import Wakeups
 from sim.trace.rows.run import DiskIoRow
 from sim.trace.writer import TableWriter, Trace
-from sim.units import SECOND, Micros
+from sim.units import Micros
 
 _STORE_THREADS = 1_000
 """Requests that the object store takes up at once: it is many computers."""
@@ -422,7 +410,7 @@ class Builder:
             translate.producer_config(spec.config, self.scenario.behaviours),
             partitioner_class=partitioner_of(spec, self.scenario.cluster.kafka),
         )
-        work = _workload(spec, surges_of(self.scenario.faults, name, spec.stop_us))
+        work = workload_of(spec, surges_of(self.scenario.faults, name, spec.stop_us))
         ids = spec.transactional_ids
         client = ProducerClient(
             index,
@@ -488,38 +476,3 @@ class Builder:
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes
-
-
-def _workload(spec: ProducerSpec, surges: tuple[Surge, ...]) -> WorkloadSpec:
-    rate = Rate(spec.rate_per_s, SECOND)
-    arrivals: Steady | Poisson | Bursts = Steady(rate)
-    if spec.arrivals == "poisson":
-        arrivals = Poisson(rate)
-    elif spec.burst is not None:
-        peak = Rate(spec.burst.peak_per_s, SECOND)
-        arrivals = Bursts(peak, rate, spec.burst.on_us, spec.burst.off_us)
-    keys: UniformKeys | ZipfKeys | None = None
-    if spec.keys == "uniform":
-        keys = UniformKeys(spec.key_count)
-    elif spec.keys == "zipf":
-        keys = ZipfKeys(spec.key_count, spec.key_skew)
-    filler = spec.record_size - VALUE_BYTES_MIN
-    return WorkloadSpec(
-        spec.topic,
-        arrivals,
-        spec.record_size,
-        keys,
-        spec.start_us,
-        spec.stop_us,
-        tombstone_ppm=spec.tombstone_ppm,
-        header_count=spec.record_headers.count,
-        header_bytes=spec.record_headers.size,
-        noise_bytes=round(filler * (1 - spec.compressibility)),
-        surges=surges,
-        hot_ppm=spec.key_hot_ppm,
-        curve=None if spec.curve is None else curve_of(spec.curve),
-        clients=spec.clients or 0,
-        think_us=spec.think_us or 0,
-        thinks_at_random=spec.arrivals == "poisson",
-        pause_us=PAUSE_US,
-    )

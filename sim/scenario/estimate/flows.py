@@ -15,7 +15,7 @@ from sim.faults.fault import Fault
 from sim.faults.process import Pause
 from sim.faults.target import Target
 from sim.protocol.clients.producer.record_sizes import BATCH_OVERHEAD, RecordSizes
-from sim.scenario.build.surges import curve_of
+from sim.scenario.build.workloads import curve_of
 from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
 from sim.scenario.model.clients import ProducerSpec
 from sim.scenario.model.machines import NetworkModel

@@ -196,23 +196,26 @@ def check_cluster(cluster: ClusterSpec) -> None:
         )
 
 
+ALONE: Final = ("quotas", "processors", "connectors", "mirrors", "clusters")
+"""Parts of a scenario that are not simulated beside an authorizer."""
+
+
 def check_clients(
-    cluster: ClusterSpec, loads: Iterable[tuple[str, int, ProducerSpec | ConsumerSpec]]
+    cluster: ClusterSpec, producers: Iterable[ProducerSpec], consumers: Iterable[ConsumerSpec]
 ) -> None:
     """Check the principals of producers and consumers.
-
-    Args:
-        cluster: The brokers.
-        loads: Each with the key of its list, and its place there.
 
     Raises:
         Problem: With a path from the top of the file.
     """
-    for key, index, load in loads:
-        try:
-            _check_client(cluster.config, load)
-        except Problem as problem:
-            raise problem.below(key, index) from None
+    by_key: dict[str, Iterable[ProducerSpec | ConsumerSpec]]
+    by_key = {"producers": producers, "consumers": consumers}
+    for key, loads in by_key.items():
+        for index, load in enumerate(loads):
+            try:
+                _check_client(cluster.config, load)
+            except Problem as problem:
+                raise problem.below(key, index) from None
 
 
 def _check_client(config: Config, load: ProducerSpec | ConsumerSpec) -> None:

@@ -464,8 +464,7 @@ class Work(Region):
             "events": self.kernel.events,
             "rows": dict(self.trace.counts),
             "producers": [
-                *(each.name for each in (*self.producers, *self.processors)),
-                *(each.name for each in self.connectors.sources),
+                *(n.name for n in (*self.producers, *self.processors, *self.connectors.sources)),
                 *self._mirrored_by,
             ],
             "trace_digest": "",

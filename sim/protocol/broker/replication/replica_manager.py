@@ -482,11 +482,8 @@ class ReplicaManager:
     def _apply_tier(self, replica: Replica, out: Effects) -> None:
         """The remote log manager learns of a role in a new leader epoch."""
         if replica.log.is_tiered:
-            out.append(
-                RoleApplied(
-                    replica.partition, replica.topic_id, replica.is_leader, replica.leader_epoch
-                )
-            )
+            of = replica.partition, replica.topic_id
+            out.append(RoleApplied(*of, replica.is_leader, replica.leader_epoch))
 
     def _replica(self, partition: TopicPartition, state: PartitionRegistration) -> Replica:
         replica = self.replicas.get(partition)

@@ -15,6 +15,7 @@ Source: ``clients/producer/internals/RecordAccumulator.java``, ``BufferPool.java
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
+from sim.protocol.clients.producer.arrivals import Sends
 from sim.protocol.clients.producer.batch import Arrivals, ProducerBatch
 from sim.protocol.clients.producer.compression_estimate import Packing, RatioEstimator
 from sim.protocol.clients.producer.config import ProducerConfig
@@ -28,7 +29,6 @@ from sim.protocol.clients.producer.record_sizes import (
     Sizing,
     varint_width,
 )
-from sim.protocol.clients.producer.sends import Sends
 from sim.units import NEVER, Bytes, Micros
 
 _NO_QUOTA: Bytes = 1 << 60
