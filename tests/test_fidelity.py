@@ -6,6 +6,7 @@ import pytest
 
 from sim.errors import SimulationError
 from sim.scenario.behaviours import registry as behaviours
+from sim.scenario.behaviours.versions import VERSIONS
 from sim.scenario.loader import load
 from sim.scenario.model.cluster import ClusterModel
 from sim.scenario.settings import registry as settings
@@ -15,12 +16,14 @@ FIDELITY = Path(__file__).parents[1] / "docs" / "fidelity.md"
 
 NOTHING = "\N{EN DASH}"
 
-ABSENT = [
-    (scope, name)
-    for scope, table in settings.SETTINGS.items()
+ABSENT = {
+    (scope, name): (setting, version)
+    for version in VERSIONS
+    for scope, table in settings.settings_at(version).items()
     for name, setting in table.items()
-    if not setting.is_modelled
-]
+    if not setting.is_modelled and not setting.missing
+}
+"""Settings that are known and absent, each with the last version that has it."""
 
 
 def other_than_default(setting):
@@ -35,17 +38,17 @@ def other_than_default(setting):
 
 @pytest.mark.parametrize(("scope", "name"), ABSENT)
 def test_absent_behaviour_is_refused(scope, name):
-    setting = settings.SETTINGS[scope][name]
+    setting, version = ABSENT[scope, name]
     with pytest.raises(Problem) as caught:
-        settings.resolve(scope, {name: other_than_default(setting)})
+        settings.resolve(scope, {name: other_than_default(setting)}, version=version)
     assert setting.absent in str(caught.value)
 
 
 @pytest.mark.parametrize(("scope", "name"), ABSENT)
 def test_absent_behaviour_is_accepted_at_kafkas_own_default(scope, name):
-    default = settings.SETTINGS[scope][name].default
-    if default is not None:
-        settings.resolve(scope, {name: default})
+    setting, version = ABSENT[scope, name]
+    if setting.default is not None:
+        settings.resolve(scope, {name: setting.default}, version=version)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from sim.scenario.model.cluster import ClusterModel
 from sim.scenario.model.machines import ObjectStoreModel
 from sim.scenario.model.topics import TopicSpec
 from sim.scenario.rules.topic_configs import inherited_configs
+from sim.scenario.settings.registry import default_of
 from sim.scenario.settings.resolved import Config
 from sim.scenario.settings.tiered import METADATA_FACTOR, METADATA_PARTITIONS, TIERED_SETTINGS
 from sim.scenario.text.problems import Problem
@@ -47,7 +48,7 @@ def check_cluster(model: ClusterModel, config: Config, brokers: int) -> None:
             )
         names = [setting.name for setting in TIERED_SETTINGS if setting.name != SYSTEM]
         for name in names:
-            if name in model.config and model.config[name] != "":
+            if name in config and config[name] != default_of("broker", name, config.version):
                 raise Problem(
                     ("config", name), f"{name} without {SYSTEM}", f"{SYSTEM}: true beside it"
                 )

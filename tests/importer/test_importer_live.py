@@ -252,10 +252,10 @@ NO_ACKS_ALL = ", so no write with acks=all is taken there; here it is 1"
 
 
 def test_a_newer_kafka_is_simulated_as_the_newest_there_is():
-    brokers = [BrokerFacts(n, f"r{n}", STATIC, version=(4, 3)) for n in (1, 2, 3)]
+    brokers = [BrokerFacts(n, f"r{n}", STATIC, version=(4, 9)) for n in (1, 2, 3)]
     found, made = scenario(cluster(brokers=brokers))
-    assert made.cluster.kafka == "4.1"
-    assert "Kafka 4.3: simulated as 4.1, the newest there is here" in found.absent
+    assert made.cluster.kafka == "4.3"
+    assert "Kafka 4.9: simulated as 4.3, the newest there is here" in found.absent
 
 
 def test_a_cluster_of_which_no_topic_may_be_seen_is_refused_with_what_to_grant():

@@ -246,6 +246,15 @@ class ListLog:
         self.log_start_offset = self.recovery_point = offset
         self._restart([], offset)
 
+    def restart_behind_remote(
+        self, offset: int, log_start: int, epochs: Sequence[tuple[int, int]], snapshot: bytes
+    ) -> None:
+        assert not snapshot, "its producers are read from its batches alone"
+        self.truncate_fully_and_start_at(offset)
+        self.log_start_offset = min(log_start, offset)
+        for epoch, start in epochs:
+            self._assign(epoch, start)
+
     def flush(self) -> int:
         self.recovery_point = self.log_end_offset
         return 0

@@ -109,7 +109,7 @@ def build(
     world = SimpleNamespace(
         kernel=Kernel(-SECOND), network=None, trace=trace, streams=Streams(1), server=None
     )
-    host = SimpleNamespace(name="h", nodes=[], clock_offset_us=0, wakeups=None)
+    host = SimpleNamespace(name="h", nodes=[], clock_offset_us=0, clock_ppm=0, wakeups=None)
     spec = WorkloadSpec(
         "orders", Steady(Rate(rate, SECOND)), value_bytes, keys=keys, end_us=end, **style
     )

@@ -59,7 +59,7 @@ def build(*, records=100, abort_ppm=0, seed=1):
     world = SimpleNamespace(
         kernel=Kernel(-SECOND), network=None, trace=FakeTrace(), streams=Streams(seed), server=None
     )
-    host = SimpleNamespace(name="h", nodes=[], clock_offset_us=0, wakeups=None)
+    host = SimpleNamespace(name="h", nodes=[], clock_offset_us=0, clock_ppm=0, wakeups=None)
     spec = WorkloadSpec("orders", Steady(Rate(1_000, SECOND)), 100, end_us=SECOND)
     client = ProducerClient(3, ProducerConfig(transactional_id="till"), (1,))
     transactions = TransactionSpec(records, 0, abort_ppm, 2)

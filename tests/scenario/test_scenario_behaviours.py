@@ -16,7 +16,7 @@ from sim.scenario.behaviours.races import RACES
 from sim.scenario.behaviours.registry import BEHAVIOURS, DEFAULTS, resolve, waived
 from sim.scenario.behaviours.types import Behaviour, Choice
 from sim.scenario.behaviours.versions import DEFAULT, VERSIONS, is_since
-from sim.scenario.build import translate
+from sim.scenario.build import client_configs, translate
 from sim.scenario.build.cluster import Builder
 from sim.scenario.loader import load_text
 from sim.scenario.model.clients import TransactionModel
@@ -189,15 +189,15 @@ def test_every_modelled_switch_of_replication_reaches_the_machine():
 @pytest.mark.parametrize(("position", "hurries"), [("on", True), ("off", False)])
 def test_leader_hints_reach_producers(position, hurries):
     config = resolve_settings("producer", {})
-    made = translate.producer_config(config, {**DEFAULTS, "client.leader_hints": position})
+    made = client_configs.producer_config(config, {**DEFAULTS, "client.leader_hints": position})
     assert made.skips_backoff_on_leader_hint is hurries
 
 
 @pytest.mark.parametrize(("position", "tracks"), [("newest", True), ("last", False)])
 def test_the_rule_for_older_metadata_reaches_producers_and_consumers(position, tracks):
     found = load_text(changed("recovery: elr", f"client.metadata: {position}"))
-    producer = translate.producer_config(found.producers[0].config, found.behaviours)
-    consumer = translate.consumer_config(found.consumers[0], "", found.behaviours)
+    producer = client_configs.producer_config(found.producers[0].config, found.behaviours)
+    consumer = client_configs.consumer_config(found.consumers[0], "", found.behaviours)
     assert (producer.tracks_epochs, consumer.tracks_epochs) == (tracks, tracks)
 
 
@@ -343,7 +343,7 @@ def test_verification_reaches_the_leaders_unless_the_setting_says_no(position, b
 @pytest.mark.parametrize(("position", "built"), [("all", True), ("first", False)])
 def test_which_partitions_are_added_reaches_the_client(position, built):
     chosen = {**DEFAULTS, "transactions": "kip98", "client.add_partitions": position}
-    assert translate.transactions(TransactionModel(records=5), chosen).adds_partitions is built
+    assert client_configs.transactions(TransactionModel(records=5), chosen).adds_partitions is built
 
 
 @pytest.mark.parametrize(("version", "built"), [("4.0", True), ("4.1", False)])

@@ -4,7 +4,7 @@ import pytest
 
 from sim.errors import ScenarioError
 from sim.protocol.coordinator.group.context import GroupConfig
-from sim.scenario.build import translate
+from sim.scenario.build import client_configs, translate
 from sim.scenario.loader import load_text
 from tests.scenarios.run_kit import text_of
 
@@ -28,7 +28,7 @@ def refused(*consumers, **more):
 def test_a_member_and_its_brokers_get_what_the_scenario_says():
     config = {"group.consumer.session.timeout.ms": 50_000, "group.consumer.assignors": "range"}
     found = scenario(group(CONSUMER | {"group.remote.assignor": "range"}), config=config)
-    member = translate.consumer_config(found.consumers[0], "", found.behaviours)
+    member = client_configs.consumer_config(found.consumers[0], "", found.behaviours)
     assert (member.group_protocol, member.group_remote_assignor) == ("consumer", "range")
     brokers = translate.group_config(found.cluster.config, found.behaviours)
     assert brokers.consumer.session_timeout_us == 50_000_000
@@ -38,7 +38,7 @@ def test_a_member_and_its_brokers_get_what_the_scenario_says():
 def test_without_a_word_a_group_is_classic_and_brokers_have_kafkas_defaults():
     found = scenario(group({}))
     assert (
-        translate.consumer_config(found.consumers[0], "", found.behaviours).group_protocol
+        client_configs.consumer_config(found.consumers[0], "", found.behaviours).group_protocol
         == "classic"
     )
     assert translate.group_config(found.cluster.config, found.behaviours) == GroupConfig()

@@ -4,7 +4,7 @@ import pytest
 
 from sim.errors import ScenarioError
 from sim.protocol.kraft.types import QuorumConfig
-from sim.scenario.build import translate
+from sim.scenario.build import client_configs, translate
 from sim.scenario.loader import load_text
 from sim.scenario.rules import share_groups
 from sim.units import MIB, MS, SECOND
@@ -116,10 +116,12 @@ def test_share_partitions_isolate_bad_records_and_count_completed_ones_since_4_2
 def test_a_share_consumer_may_limit_its_records_since_4_2():
     given = {"share.acquire.mode": "record_limit"}
     found = scenario("4.2", **given)
-    assert translate.consumer_config(found.consumers[0], "", found.behaviours).share_record_limit
+    assert client_configs.consumer_config(
+        found.consumers[0], "", found.behaviours
+    ).share_record_limit
     assert "came with 4.2" in refused("4.1", **given)
     usual = scenario("4.2")
-    member = translate.consumer_config(usual.consumers[0], "", usual.behaviours)
+    member = client_configs.consumer_config(usual.consumers[0], "", usual.behaviours)
     assert not member.share_record_limit
 
 

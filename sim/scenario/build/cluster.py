@@ -38,7 +38,7 @@ from sim.protocol.quotas.client import ClientQuotaConfig
 from sim.protocol.zk_mode.trace_rows import ZkTraceRows
 from sim.rng import Streams
 from sim.scenario import tiered
-from sim.scenario.build import translate
+from sim.scenario.build import client_configs, translate
 from sim.scenario.build import zookeeper as zookeeper_runs
 from sim.scenario.build.partitioners import partitioner_of
 from sim.scenario.build.workloads import surges_of, workload_of
@@ -407,7 +407,7 @@ class Builder:
         name = spec.client_names[number]
         host = self.client_host(name, spec.rack)
         config = replace(
-            translate.producer_config(spec.config, self.scenario.behaviours),
+            client_configs.producer_config(spec.config, self.scenario.behaviours),
             partitioner_class=partitioner_of(spec, self.scenario.cluster.kafka),
         )
         work = workload_of(spec, surges_of(self.scenario.faults, name, spec.stop_us))
@@ -422,7 +422,7 @@ class Builder:
             kind = PerRequestProducerNode if spec.per_request else ProducerNode
             kind = ClosedLoopNode if spec.clients else kind
             return kind(name, host, self.cluster, client, work)
-        transactions = translate.transactions(spec.transaction, self.scenario.behaviours)
+        transactions = client_configs.transactions(spec.transaction, self.scenario.behaviours)
         return TransactionalProducerNode(name, host, self.cluster, client, work, transactions)
 
     def consumers(self) -> list[ConsumerNode]:
@@ -431,7 +431,7 @@ class Builder:
         for spec in self.scenario.consumers:
             for name, instance_id in zip(spec.client_names, spec.instance_ids, strict=True):
                 host = self.client_host(name, spec.rack)
-                config = translate.consumer_config(spec, instance_id, self.scenario.behaviours)
+                config = client_configs.consumer_config(spec, instance_id, self.scenario.behaviours)
                 node = self._consumer(spec, name, host, config)
                 node.tls = self.tls(spec.config.text("security.protocol"))
                 self.cluster.add(node)
@@ -455,7 +455,7 @@ class Builder:
         behaviours = self.scenario.behaviours
         stable = behaviours["transaction.offsets"] == "kip447"
         for spec in self.scenario.processors:
-            config = translate.producer_config(spec.producer, behaviours)
+            config = client_configs.producer_config(spec.producer, behaviours)
             for number, name in enumerate(spec.client_names):
                 ids = spec.transactional_ids
                 node = ProcessorNode(
@@ -467,8 +467,8 @@ class Builder:
                         replace(config, transactional_id=ids[number] if ids else ""),
                         self.bootstrap,
                     ),
-                    translate.task(spec, behaviours),
-                    translate.task_consumer_config(
+                    client_configs.task(spec, behaviours),
+                    client_configs.task_consumer_config(
                         spec, spec.instance_ids[number], behaviours, stable=stable
                     ),
                 )

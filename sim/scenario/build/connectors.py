@@ -17,7 +17,7 @@ from sim.nodes.process.base import Node
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.connect.sink_task import SinkPlan
 from sim.protocol.connect.source_task import SourcePlan
-from sim.scenario.build import translate
+from sim.scenario.build import client_configs, translate
 from sim.scenario.build.cluster import Builder
 from sim.scenario.model.apps import ConnectorSpec
 from sim.units import Micros
@@ -94,7 +94,7 @@ class Connectors:
     def _source(self, spec: ConnectorSpec, number: int, task: int, index: int) -> SourceTaskNode:
         builder = self._builder
         behaviours = builder.scenario.behaviours
-        config = translate.producer_config(spec.client, behaviours)
+        config = client_configs.producer_config(spec.client, behaviours)
         ids, name = spec.transactional_ids, spec.client_names[task]
         return SourceTaskNode(
             name,
@@ -119,7 +119,7 @@ class Connectors:
             name,
             builder.client_host(name, spec.rack),
             builder.cluster,
-            translate.sink_consumer_config(spec, builder.scenario.behaviours),
+            client_configs.sink_consumer_config(spec, builder.scenario.behaviours),
             builder.bootstrap,
             SinkSpec(spec.name, task, sink_plan(spec), table),
         )

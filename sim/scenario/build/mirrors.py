@@ -2,7 +2,7 @@
 
 from sim.nodes.apps.mirror import MirrorNode, MirrorTargetNode
 from sim.nodes.clients.producer import ProducerClient
-from sim.scenario.build import translate
+from sim.scenario.build import client_configs, translate
 from sim.scenario.build.cluster import Builder
 from sim.scenario.model.apps import MirrorSpec
 from sim.scenario.scenario import OtherCluster
@@ -32,16 +32,16 @@ def build(
         writes,
         target.cluster,
         ProducerClient(
-            index, translate.producer_config(spec.producer, behaviours), target.bootstrap
+            index, client_configs.producer_config(spec.producer, behaviours), target.bootstrap
         ),
-        translate.mirror_plan(spec, behaviours),
+        client_configs.mirror_plan(spec, behaviours),
     )
     writer.tls = target.tls(spec.producer.text("security.protocol"))
     reader = MirrorNode(
         spec.name,
         reads,
         source.cluster,
-        translate.mirror_consumer_config(spec, behaviours),
+        client_configs.mirror_consumer_config(spec, behaviours),
         source.bootstrap,
         writer,
     )

@@ -1,17 +1,14 @@
 """From Kafka's settings, as a scenario gives them, to the configurations that the machines take.
 
-One place for each setting that is modelled: a setting that is accepted and appears nowhere here (or
-in :mod:`sim.scenario.build.cluster`) is a defect, and a test looks for it.
+Those of clients are in :mod:`sim.scenario.build.client_configs`. One place for each setting that is
+modelled: a setting that is accepted and appears in neither (nor in
+:mod:`sim.scenario.build.cluster`) is a defect, and a test looks for it.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from sim.ids import NodeId, TopicPartition
-from sim.nodes.apps.mirror import MirrorPlan
-from sim.nodes.apps.processor import TaskSpec
+from sim.ids import NodeId
 from sim.nodes.broker.settings import UpkeepSettings
-from sim.nodes.clients.transactional_producer import TransactionSpec
 from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.storage.log_settings import ProducerUpkeep
 from sim.nodes.storage.metadata_log import MetadataLogConfig
@@ -21,19 +18,12 @@ from sim.protocol.broker.replication_quotas import ReplicationQuotaConfig
 from sim.protocol.broker.truncation.new_epoch import NewEpoch
 from sim.protocol.broker.truncation.out_of_range import OutOfRange
 from sim.protocol.broker.truncation.registry import TRUNCATIONS
-from sim.protocol.clients.consumer.config import ConsumerConfig, ResetPolicy
-from sim.protocol.clients.consumer.work import OffsetsCommit
-from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.coordinator.group.context import GroupConfig, ModernGroupConfig
 from sim.protocol.coordinator.group.missing_sync import MissingSync
 from sim.protocol.coordinator.transaction.config import TransactionConfig
 from sim.protocol.kraft.metadata_snapshot import SnapshotConfig
 from sim.protocol.kraft.types import QuorumConfig
-from sim.protocol.mirror.checkpoints import CheckpointPlan
-from sim.protocol.streams.consumer import TaskPlan
 from sim.scenario import tiered
-from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
-from sim.scenario.model.clients import SHARE_ACQUIRE, ConsumerSpec, TransactionModel
 from sim.scenario.model.machines import (
     CpuModel,
     DiskModel,
@@ -42,7 +32,6 @@ from sim.scenario.model.machines import (
     QuantilesModel,
 )
 from sim.scenario.rules import groups as group_rules
-from sim.scenario.rules import share_groups
 from sim.scenario.rules.replication import balance_interval_us
 from sim.scenario.rules.topic_configs import inherited_configs
 from sim.scenario.settings.resolved import Config
@@ -52,185 +41,7 @@ from sim.substrate.distributions import Spread
 from sim.substrate.heap import HeapSpec
 from sim.substrate.network import NetworkSpec
 from sim.substrate.tls import TlsSpec
-from sim.units import MINUTE, Micros
-
-_ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
-
-
-def producer_config(config: Config, behaviours: Mapping[str, str]) -> ProducerConfig:
-    """A producer's settings."""
-    return ProducerConfig(
-        acks=_ACKS[config.text("acks")],
-        enable_idempotence=config.flag("enable.idempotence"),
-        batch_size=config.size("batch.size"),
-        linger_us=config.micros("linger.ms"),
-        buffer_memory=config.size("buffer.memory"),
-        max_block_us=config.micros("max.block.ms"),
-        max_request_size=config.size("max.request.size"),
-        retries=config.number("retries"),
-        delivery_timeout_us=config.micros("delivery.timeout.ms"),
-        request_timeout_us=config.micros("request.timeout.ms"),
-        retry_backoff_us=config.micros("retry.backoff.ms"),
-        retry_backoff_max_us=_longest_backoff(config),
-        max_in_flight_requests_per_connection=config.number(
-            "max.in.flight.requests.per.connection"
-        ),
-        skips_backoff_on_leader_hint=behaviours["client.leader_hints"] == "on",
-        tracks_epochs=behaviours["client.metadata"] == "newest",
-        metadata_max_age_us=config.micros("metadata.max.age.ms"),
-        partitioner_adaptive_partitioning_enable=config.flag(
-            "partitioner.adaptive.partitioning.enable"
-        ),
-        partitioner_ignore_keys=config.flag("partitioner.ignore.keys"),
-        compression_type=config.text("compression.type"),
-        compression_level=_level(config),
-        transactional_id=config.text("transactional.id"),
-        transaction_timeout_us=config.micros("transaction.timeout.ms"),
-    )
-
-
-def _longest_backoff(config: Config) -> Micros:
-    """``retry.backoff.max.ms``; 0 in versions in which no wait grows (before KIP-580)."""
-    name = "retry.backoff.max.ms"
-    return config.micros(name) if config.has(name) else 0
-
-
-def transactions(transaction: TransactionModel, behaviours: Mapping[str, str]) -> TransactionSpec:
-    """Transactions of an application."""
-    return TransactionSpec(
-        transaction.records or 0,
-        transaction.every_us or 0,
-        transaction.abort_ppm,
-        transaction_version(behaviours),
-        behaviours["client.add_partitions"] == "all",
-    )
-
-
-def _level(config: Config) -> int:
-    """The level of the codec in use; 0 for those without."""
-    levels = {
-        "gzip": config.number("compression.gzip.level"),
-        "lz4": config.number("compression.lz4.level"),
-        "zstd": config.number("compression.zstd.level"),
-    }
-    return levels.get(config.text("compression.type"), 0)
-
-
-def consumer_config(
-    consumer: ConsumerSpec, instance_id: str, behaviours: Mapping[str, str]
-) -> ConsumerConfig:
-    """A consumer's settings, for the one with this ``group.instance.id``."""
-    found = _reader(
-        consumer.config, consumer.topics, consumer.group, consumer.processing_us, behaviours
-    )
-    if consumer.is_share:
-        return share_groups.member_config(found, consumer.config.text(SHARE_ACQUIRE))
-    return replace(
-        found,
-        group_instance_id=instance_id,
-        commit_after_processing=consumer.commits != "auto",
-        commit_async=consumer.commits == "async",
-    )
-
-
-def task_consumer_config(
-    task: ProcessorSpec, instance_id: str, behaviours: Mapping[str, str], *, stable: bool
-) -> ConsumerConfig:
-    """A task's consumer; ``stable``: it waits for pending offsets (KIP-447)."""
-    found = _reader(task.consumer, task.topics, task.group, task.processing_us, behaviours)
-    return replace(found, group_instance_id=instance_id, require_stable=stable)
-
-
-def task(task: ProcessorSpec, behaviours: Mapping[str, str]) -> TaskSpec:
-    """Plan of a task."""
-    offsets: OffsetsCommit = "inside" if task.is_exactly_once else task.commits
-    plan = TaskPlan(
-        offsets,
-        task.config.micros("commit.interval.ms"),
-        sends_member=behaviours["transaction.offsets"] == "kip447",
-    )
-    version = transaction_version(behaviours)
-    return TaskSpec(task.output, task.record_size, task.outputs, plan, version)
-
-
-def sink_consumer_config(sink: ConnectorSpec, behaviours: Mapping[str, str]) -> ConsumerConfig:
-    """A sink task's consumer, which commits what it has put."""
-    found = _reader(sink.client, sink.topics, sink.group, sink.processing_us, behaviours)
-    return replace(found, commit_after_processing=True, commit_async=True)
-
-
-def mirror_consumer_config(mirror: MirrorSpec, behaviours: Mapping[str, str]) -> ConsumerConfig:
-    """A mirror's consumer."""
-    return _reader(mirror.consumer, (mirror.topic,), mirror.group, 0, behaviours)
-
-
-def mirror_plan(mirror: MirrorSpec, behaviours: Mapping[str, str]) -> MirrorPlan:
-    """Plan of a mirror."""
-    config = mirror.config
-    extrapolates = behaviours["mirror.translation"] == "extrapolated"
-    checkpoints = None
-    if config.flag("emit.checkpoints.enabled") and mirror.groups:
-        interval_us = config.micros("sync.group.offsets.interval.seconds")
-        checkpoints = CheckpointPlan(
-            mirror.groups,
-            {
-                TopicPartition(mirror.topic, number): TopicPartition(mirror.target_topic, number)
-                for number in range(mirror.partitions)
-            },
-            interval_us=config.micros("emit.checkpoints.interval.seconds"),
-            sync_interval_us=interval_us if config.flag("sync.group.offsets.enabled") else 0,
-            extrapolates=extrapolates,
-        )
-    return MirrorPlan(
-        mirror.topic,
-        mirror.target_topic,
-        mirror.record_size,
-        config.number("offset.lag.max"),
-        TaskPlan("after", config.micros("offset.flush.interval.ms")),
-        checkpoints,
-        extrapolates=extrapolates,
-    )
-
-
-def _reader(
-    config: Config,
-    topics: tuple[str, ...],
-    group: str,
-    processing_us: Micros,
-    behaviours: Mapping[str, str],
-) -> ConsumerConfig:
-    resets: dict[str, ResetPolicy] = {"latest": "latest", "earliest": "earliest", "none": "none"}
-    return ConsumerConfig(
-        topics=topics,
-        group_id=group,
-        group_protocol=config.text("group.protocol"),
-        group_remote_assignor=config.text("group.remote.assignor"),
-        partition_assignment_strategy=config.words("partition.assignment.strategy"),
-        session_timeout_us=config.micros("session.timeout.ms"),
-        heartbeat_interval_us=config.micros("heartbeat.interval.ms"),
-        poll_interval_us_max=config.micros("max.poll.interval.ms"),
-        poll_records_max=config.number("max.poll.records"),
-        fetch_bytes_min=config.size("fetch.min.bytes"),
-        fetch_wait_us_max=config.micros("fetch.max.wait.ms"),
-        fetch_bytes_max=config.size("fetch.max.bytes"),
-        partition_fetch_bytes_max=config.size("max.partition.fetch.bytes"),
-        enable_auto_commit=config.flag("enable.auto.commit"),
-        auto_commit_interval_us=config.micros("auto.commit.interval.ms"),
-        auto_offset_reset=resets[config.text("auto.offset.reset")],
-        validates=behaviours["client.truncation_detection"] == "kip320",
-        names_epochs=behaviours["client.truncation_detection"] != "unaware",
-        tracks_epochs=behaviours["client.metadata"] == "newest",
-        commits_epochs=behaviours["client.committed_epoch"] == "kip320",
-        sends_generation=behaviours["client.generation"] == "kip792",
-        isolation_level=config.text("isolation.level"),
-        client_rack=config.text("client.rack"),
-        request_timeout_us=config.micros("request.timeout.ms"),
-        api_timeout_us=config.micros("default.api.timeout.ms"),
-        retry_backoff_us=config.micros("retry.backoff.ms"),
-        retry_backoff_us_max=_longest_backoff(config),
-        metadata_age_us_max=config.micros("metadata.max.age.ms"),
-        processing_us=processing_us,
-    )
+from sim.units import MINUTE
 
 
 def replica_config(

@@ -46,6 +46,11 @@ class ToyLog:
     """Just enough of a log: batches in a list, epochs in a list."""
 
     transactions = NoTransactions()
+    is_tiered = False
+
+    @property
+    def local_log_start_offset(self):
+        return self.log_start_offset
 
     def __init__(self, epochs=(), end=0):
         self.log_start_offset = 0

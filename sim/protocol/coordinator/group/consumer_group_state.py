@@ -10,11 +10,12 @@ Source: ``org.apache.kafka.coordinator.group.modern.consumer.{ConsumerGroup,Cons
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
-from sim.ids import TopicPartition
+from sim.ids import NodeId, TopicPartition
 from sim.protocol.coordinator.group.consumer_group_records import (
     CURRENT_KEY,
     SHARE_CURRENT_KEY,
@@ -30,7 +31,10 @@ from sim.protocol.coordinator.group.consumer_group_records import (
     TargetAssignmentEpochRecord,
     TargetAssignmentMemberRecord,
 )
+from sim.protocol.messages.consumer_group import LEAVE_EPOCH
 from sim.protocol.metadata.image import MetadataImage
+from sim.trace.emit import Emit
+from sim.trace.rows.clients import GroupMembers
 from sim.units import Micros
 
 
@@ -257,3 +261,31 @@ def metadata_hash(group: ConsumerGroup, image: MetadataImage) -> int:
         return 0
     said = ";".join(f"{t} {image.topic_ids[t]} {image.partition_counts[t]}" for t in known)
     return int.from_bytes(hashlib.sha256(said.encode()).digest()[:8], "big", signed=True)
+
+
+Places: TypeAlias = tuple[TopicPartition, ...]
+
+
+def member_row(
+    broker: NodeId, group: ConsumerGroup, member_id: str, by_name: Callable[[Places], Places]
+) -> Emit:
+    """Row of a member in the trace; of one that has left, with :data:`LEAVE_EPOCH`.
+
+    Args:
+        broker: Coordinator.
+        group: State of the group.
+        member_id: Member.
+        by_name: Partitions by their topics' names, for those that are known by topic id.
+    """
+    member = group.members.get(member_id)
+    shown = ConsumerGroupMember(member_id) if member is None else member
+    return GroupMembers.row(
+        broker,
+        group.name,
+        member_id=member_id,
+        consumer=shown.client_id,
+        member_epoch=LEAVE_EPOCH if member is None else shown.epoch,
+        state="GONE" if member is None else shown.state.name,
+        assigned=",".join(map(str, by_name(shown.assigned))),
+        pending_revocation=",".join(map(str, by_name(shown.pending_revocation))),
+    )

@@ -95,10 +95,7 @@ class GroupCoordinator:
         self._groups: dict[str, Group] = {}
         self._pending = PendingOffsets()
         self._expiry = GroupExpiry(
-            self._context,
-            self._groups,
-            self._pending,
-            lambda name: self._consumer_groups.get(name) is not None,
+            self._context, self._groups, self._pending, self._consumer_groups.has
         )
         self._administration = GroupAdministration(
             self._context, self._groups, self._consumer_groups, self._pending, self._partition_of
@@ -135,11 +132,11 @@ class GroupCoordinator:
         return self._groups.get(name)
 
     def consumer_group(self, name: str) -> ConsumerGroup | None:
-        """The consumer-protocol group; ``None`` if it is not loaded here."""
+        """The consumer-protocol group, as above."""
         return self._consumer_groups.get(name)
 
     def share_group(self, name: str) -> ConsumerGroup | None:
-        """The share group; ``None`` if it is not loaded here."""
+        """The share group, as above."""
         return self._share_groups.get(name)
 
     def committed(self, name: str, partition: TopicPartition) -> Offset:

@@ -33,6 +33,7 @@ from sim.protocol.coordinator.group.consumer_group_records import (
 from sim.protocol.coordinator.group.consumer_group_state import (
     ConsumerGroup,
     ConsumerGroupMember,
+    member_row,
     metadata_hash,
 )
 from sim.protocol.coordinator.group.context import (
@@ -51,7 +52,6 @@ from sim.protocol.messages.consumer_group import (
 )
 from sim.protocol.messages.share import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from sim.protocol.metadata.image import MetadataImage
-from sim.trace.rows.clients import GroupMembers
 from sim.units import MS, Micros, timestamp_ms
 
 Heartbeat = TypeVar("Heartbeat", bound=ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest)
@@ -98,6 +98,10 @@ class ModernGroups(Generic[Heartbeat]):
         """The group; ``None`` if it is not loaded here. Not to be changed."""
         group = self._groups.get(name)
         return group.live if group is not None else None
+
+    def has(self, name: str) -> bool:
+        """True if the group is loaded here."""
+        return name in self._groups
 
     def _group(self, name: str, partition: int) -> Coordinated:
         """The group, created if there is none."""
@@ -491,22 +495,4 @@ class ModernGroups(Generic[Heartbeat]):
         self._context.note_group(live.name, live.state.value, live.epoch, len(live.members), reason)
 
     def _note_member(self, group: ConsumerGroup, member_id: str) -> None:
-        member = group.members.get(member_id)
-        has_left = member is None
-        shown = ConsumerGroupMember(member_id) if member is None else member
-        self._context.emit(
-            GroupMembers.row(
-                self._context.broker,
-                group.name,
-                member_id=member_id,
-                consumer=shown.client_id,
-                member_epoch=LEAVE_EPOCH if has_left else shown.epoch,
-                state="GONE" if has_left else shown.state.name,
-                assigned=_text(self._by_name(shown.assigned)),
-                pending_revocation=_text(self._by_name(shown.pending_revocation)),
-            )
-        )
-
-
-def _text(places: tuple[TopicPartition, ...]) -> str:
-    return ",".join(map(str, places))
+        self._context.emit(member_row(self._context.broker, group, member_id, self._by_name))
