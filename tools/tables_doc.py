@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from sim.faults.registry import KINDS
 from sim.scenario.behaviours.registry import BEHAVIOURS
+from sim.scenario.behaviours.versions import DEFAULT
 from sim.scenario.expect.bounds import VOCABULARY
 from sim.scenario.loader import load
 from sim.scenario.model.presets import PRESETS
@@ -111,7 +112,7 @@ def behaviours() -> str:
         )
         for item in BEHAVIOURS
     )
-    head = ("name", "Kafka 4.1", "can be", "in versions", "source", "decides", "risk")
+    head = ("name", f"Kafka {DEFAULT}", "can be", "in versions", "source", "decides", "risk")
     return _grid(head, rows)
 
 

@@ -89,13 +89,14 @@ def checks() -> list[Row]:
 def behaviours() -> list[Row]:
     """Every position of each historic behaviour: since when, by which issue, and at which risk."""
     from sim.scenario.behaviours.registry import BEHAVIOURS
+    from sim.scenario.behaviours.versions import DEFAULT
 
     return [
         {
             "behaviour": item.name,
             "position": choice.name,
             "since": choice.released,
-            "Kafka 4.1": choice.name == item.default,
+            f"Kafka {DEFAULT}": choice.name == item.default,
             "source": item.source,
             "decides": f"{item.meaning}: {choice.changes}",
             "risk": choice.risk if choice.modelled else f"not modelled; {choice.risk}",

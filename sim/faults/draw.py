@@ -14,14 +14,11 @@ Applications", chapter 8, for the alternating renewal process.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import log
-from typing import ClassVar
 
-from sim.faults.action import Action
 from sim.faults.after import in_order
-from sim.faults.fault import Fault, Span, key
-from sim.faults.resolve import Site
+from sim.faults.fault import Fault
 from sim.faults.target import Target
 from sim.rng import Stream, Streams
 from sim.units import Micros
@@ -111,23 +108,3 @@ def _chosen(fault: Fault, stream: Stream) -> Fault:
     if not fault.choices:
         return fault
     return replace(fault.choices[stream.below(len(fault.choices))], index=fault.index)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OneOf(Fault):
-    """One of the faults in `of`, each as likely, by the seed."""
-
-    kind = "one-of"
-    proof = "the one that was drawn did"
-    may_break = "what the fault that was drawn may break"
-    span: ClassVar[Span] = "drawn"
-    choices: tuple[Fault, ...] = field(metadata=key("of", "faults"))
-
-    @property
-    def target_text(self) -> str:
-        """Every choice with its target."""
-        return ", ".join(f"{choice.kind} of {choice.target_text}" for choice in self.choices)
-
-    def action(self, site: Site) -> tuple[Action | None, str]:  # noqa: ARG002 - the interface
-        """Never called: a choice is drawn before the run."""
-        raise AssertionError("one-of is drawn before a run begins")

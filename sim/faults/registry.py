@@ -6,8 +6,7 @@ from typing import Final
 from sim.faults.broker_configs import CONFIGURATION
 from sim.faults.consumers import CONSUMER_FAULTS
 from sim.faults.disks import DISK_FAULTS
-from sim.faults.draw import OneOf
-from sim.faults.fault import Fault
+from sim.faults.fault import Fault, OneOf
 from sim.faults.hosts import HOST_FAULTS
 from sim.faults.links import LINK_FAULTS
 from sim.faults.load import LOAD_FAULTS, TRANSACTION_FAULTS

@@ -9,24 +9,18 @@ from typing import Final
 
 from sim.faults.fault import Fault
 from sim.faults.objects import OBJECT_FAULTS
-from sim.ids import REMOTE_LOG_METADATA_TOPIC
-from sim.nodes.object_store import ObjectStoreSpec
-from sim.protocol.broker.tiered.ports import TieredConfig
-from sim.protocol.messages.cluster import NewTopic
 from sim.scenario.behaviours.versions import VERSIONS, is_since
 from sim.scenario.model.clients import ConsumerSpec
 from sim.scenario.model.cluster import ClusterModel
-from sim.scenario.model.machines import ObjectStoreModel
 from sim.scenario.model.topics import TopicSpec
-from sim.scenario.rules.topic_configs import inherited_configs
 from sim.scenario.settings.registry import default_of
 from sim.scenario.settings.resolved import Config
-from sim.scenario.settings.tiered import METADATA_FACTOR, METADATA_PARTITIONS, TIERED_SETTINGS
+from sim.scenario.settings.tiered import TIERED_SETTINGS
 from sim.scenario.text.problems import Problem
-from sim.substrate.distributions import Spread
-from sim.units import Micros
 
 SYSTEM: Final = "remote.log.storage.system.enable"
+METADATA_PARTITIONS: Final = "rlmm.config.remote.log.metadata.topic.num.partitions"
+METADATA_FACTOR: Final = "rlmm.config.remote.log.metadata.topic.replication.factor"
 TOPIC: Final = "remote.storage.enable"
 FIRST_VERSION: Final = "3.6"
 """The first version with tiered storage, as early access."""
@@ -194,46 +188,3 @@ def check_readers(topics: Sequence[TopicSpec], consumers: Sequence[ConsumerSpec]
                     f"a share group that reads {name}, which has {TOPIC}",
                     "topics without a remote log: share partitions read local logs alone here",
                 )
-
-
-def tiered_config(config: Config, behaviours: Mapping[str, str]) -> TieredConfig | None:
-    """Settings of remote log managers; ``None`` without tiered storage."""
-    if not config.flag(SYSTEM):
-        return None
-    return TieredConfig(
-        interval_us=config.micros("remote.log.manager.task.interval.ms"),
-        copiers=config.number("remote.log.manager.copier.thread.pool.size"),
-        expirers=config.number("remote.log.manager.expiration.thread.pool.size"),
-        readers=config.number("remote.log.reader.threads"),
-        pending_reads_max=config.number("remote.log.reader.max.pending.tasks"),
-        metadata_partitions=config.number(METADATA_PARTITIONS),
-        deletes_failed=behaviours["tiered.failed_copies"] == "deleted",
-        rereads_events=behaviours["tiered.metadata_replay"] == "from_start",
-    )
-
-
-def remote_wait_us(config: Config, behaviours: Mapping[str, str]) -> Micros | None:
-    """Longest wait of a fetch for the remote log; ``None``: the consumer's own."""
-    if behaviours["tiered.fetch_wait"] == "consumer":
-        return None
-    return config.micros("remote.fetch.max.wait.ms")
-
-
-def store_spec(model: ObjectStoreModel) -> ObjectStoreSpec:
-    """Speed of the object store."""
-    latency = Spread(model.latency.p50_us, model.latency.p99_us)
-    return ObjectStoreSpec(latency, model.bandwidth_bytes_per_s)
-
-
-def metadata_topic(config: Config) -> NewTopic:
-    """The topic of remote segments' events.
-
-    Source: ``TopicBasedRemoteLogMetadataManager.createRemoteLogMetadataTopicRequest``.
-    """
-    configs = (("cleanup.policy", "delete"), ("retention.ms", "-1"))
-    return NewTopic(
-        REMOTE_LOG_METADATA_TOPIC,
-        config.number(METADATA_PARTITIONS),
-        config.number(METADATA_FACTOR),
-        (*configs, *inherited_configs(config, configs)),
-    )

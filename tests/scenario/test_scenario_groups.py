@@ -35,8 +35,8 @@ def test_a_member_and_its_brokers_get_what_the_scenario_says():
     assert brokers.consumer_assignors == ("range",)
 
 
-def test_without_a_word_a_group_is_classic_and_brokers_have_kafkas_defaults():
-    found = scenario(group({}))
+def test_without_a_word_a_group_is_classic_and_brokers_have_the_defaults_of_4_1():
+    found = scenario(group({}), cluster={"kafka": "4.1"})
     assert (
         client_configs.consumer_config(found.consumers[0], "", found.behaviours).group_protocol
         == "classic"

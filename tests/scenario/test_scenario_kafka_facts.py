@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from sim.scenario.behaviours.versions import DEFAULT
-from sim.scenario.settings.facts import DEFAULTS_OF, TABLE, VersionedSetting, settings_of, versions
+from sim.scenario.behaviours.versions import DEFAULT, VERSIONS
+from sim.scenario.settings.facts import TABLE, VersionedSetting, settings_of, versions
 from sim.scenario.settings.kafka import defined, summary
 from sim.scenario.settings.overlay import (
     DEFINITIONS,
@@ -29,32 +29,29 @@ from tools.kafka_jars import RELEASES
 MODELLED = [
     (scope, overlay) for scope in DEFINITIONS for overlay in overlays(scope) if not overlay.absent
 ]
+LINGERS = {
+    ("broker", "group.coordinator.append.linger.ms"),
+    ("broker", "share.coordinator.append.linger.ms"),
+}
 OTHER_DEFAULTS = {
     "3.9": {
         ("broker", "group.coordinator.append.linger.ms"),
         ("broker", "group.share.partition.max.record.locks"),
         ("broker", "log.message.timestamp.after.max.ms"),
         ("broker", "num.recovery.threads.per.data.dir"),
+        ("broker", "remote.log.manager.copier.thread.pool.size"),
+        ("broker", "remote.log.manager.expiration.thread.pool.size"),
         ("producer", "linger.ms"),
         ("topic", "message.timestamp.after.max.ms"),
     },
-    "4.0": {
-        ("broker", "group.share.partition.max.record.locks"),
-        ("broker", "share.coordinator.append.linger.ms"),
-    },
-    "4.2": {
-        ("broker", "group.coordinator.append.linger.ms"),
-        ("broker", "share.coordinator.append.linger.ms"),
-    },
-    "4.3": {
-        ("broker", "group.coordinator.append.linger.ms"),
-        ("broker", "share.coordinator.append.linger.ms"),
-    },
+    "4.0": {("broker", "group.share.partition.max.record.locks"), *LINGERS},
+    "4.1": LINGERS,
+    "4.2": set(),
 }
-"""Settings whose defaults beside 4.1 are others, which a diff of the facts should show."""
+"""Settings whose defaults beside 4.3 are others, which a diff of the facts should show."""
 
 
-def facts_of(scope, overlay, version=DEFAULTS_OF):
+def facts_of(scope, overlay, version=DEFAULT):
     found = settings_of(overlay.of).get(overlay.name) if overlay.of else known(scope, overlay.name)
     return found.near(version)
 
@@ -126,7 +123,7 @@ def test_settings_whose_default_was_another_are_known_by_name(version):
 
 
 def test_defaults_are_those_of_the_newest_version_that_is_simulated():
-    assert DEFAULT == DEFAULTS_OF
+    assert DEFAULT == VERSIONS[-1]
     assert versions() == tuple(RELEASES)
     assert SETTINGS["producer"]["linger.ms"].default == 5
     assert known("producer", "linger.ms").at("3.9").default == "0"
@@ -134,7 +131,7 @@ def test_defaults_are_those_of_the_newest_version_that_is_simulated():
 
 def test_a_default_that_was_another_is_in_the_documents():
     assert other_defaults("producer", "linger.ms") == "0 up to 3.9"
-    wanted = "since 3.8, 10 up to 3.9, -1 since 4.2"
+    wanted = "since 3.8, 10 up to 3.9, 5 up to 4.1"
     assert other_defaults("broker", "group.coordinator.append.linger.ms") == wanted
     assert other_defaults("producer", "acks") == "1 up to 2.8"
     assert other_defaults("producer", "max.request.size") == ""

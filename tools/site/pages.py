@@ -28,6 +28,7 @@ FIELDS: Final = {
     "d": "Placement, disks, retention",
     "e": "Consumers and mirroring",
     "f": "Ordering and transactions",
+    "g": "Tiered storage",
 }
 """Fields of the catalogue by the letter of their entries."""
 

@@ -15,7 +15,7 @@ VERSIONS: Final = (
 )  # fmt: skip
 """In the order of their releases."""
 
-DEFAULT: Final = "4.1"
+DEFAULT: Final = "4.3"
 """Version of a scenario that names none."""
 
 

@@ -37,8 +37,7 @@ from sim.protocol.metadata.records import Voter
 from sim.protocol.quotas.client import ClientQuotaConfig
 from sim.protocol.zk_mode.trace_rows import ZkTraceRows
 from sim.rng import Streams
-from sim.scenario import tiered
-from sim.scenario.build import client_configs, translate
+from sim.scenario.build import client_configs, tiered, translate
 from sim.scenario.build import zookeeper as zookeeper_runs
 from sim.scenario.build.partitioners import partitioner_of
 from sim.scenario.build.workloads import surges_of, workload_of

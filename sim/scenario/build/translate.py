@@ -23,7 +23,7 @@ from sim.protocol.coordinator.group.missing_sync import MissingSync
 from sim.protocol.coordinator.transaction.config import TransactionConfig
 from sim.protocol.kraft.metadata_snapshot import SnapshotConfig
 from sim.protocol.kraft.types import QuorumConfig
-from sim.scenario import tiered
+from sim.scenario.build import tiered
 from sim.scenario.model.machines import (
     CpuModel,
     DiskModel,
@@ -96,7 +96,7 @@ def replica_config(
             config.number("replication.quota.window.size.seconds") * 1_000,
         ),
         writes_isr=behaviours["zk.isr_changes"] == "zookeeper" and zookeeper,
-        tiered=config.flag(tiered.SYSTEM),
+        tiered=config.flag("remote.log.storage.system.enable"),
         remote_wait_us=tiered.remote_wait_us(config, behaviours),
         rack_aware_reads=config.text("replica.selector.class") == "RackAwareReplicaSelector",
         balances_leaders_every_us=balance_interval_us(config),

@@ -13,11 +13,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
+from sim.scenario.behaviours.versions import DEFAULT
+
 TABLE: Final = files("sim.scenario.settings") / "data" / "kafka_settings.jsonl"
 """The data file: a head, then a line of JSON for each setting; it may lie in a zip file."""
-
-DEFAULTS_OF: Final = "4.1"
-"""The version of a scenario that names none, as in :mod:`sim.scenario.behaviours.versions`."""
 
 
 class VersionedSetting(NamedTuple):
@@ -63,7 +62,7 @@ class KafkaSetting:
         held = [facts for since, facts in self.history.items() if known.index(since) <= place]
         return held[-1]
 
-    def near(self, version: str = DEFAULTS_OF) -> VersionedSetting:
+    def near(self, version: str = DEFAULT) -> VersionedSetting:
         """The facts of a version, or of the nearest one that has the setting."""
         known = versions()
         nearest = min(max(known.index(version), known.index(self.since)), known.index(self.last))

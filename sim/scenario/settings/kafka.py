@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from sim.scenario.settings.facts import DEFAULTS_OF, KafkaSetting, VersionedSetting, settings_of
+from sim.scenario.behaviours.versions import DEFAULT
+from sim.scenario.settings.facts import KafkaSetting, VersionedSetting, settings_of
 from sim.scenario.settings.overlay import DEFINITIONS, known
 from sim.scenario.settings.types import Scope
 
@@ -98,7 +99,7 @@ def names(scope: Scope) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for table in tables for name in table))
 
 
-def defined(scope: Scope, name: str, version: str = DEFAULTS_OF) -> KafkaSetting | None:
+def defined(scope: Scope, name: str, version: str = DEFAULT) -> KafkaSetting | None:
     """Kafka's facts of a setting; ``None``: it is not Kafka's.
 
     A broker's setting may be given for one listener: ``listener.name.NAME.MECHANISM.sasl.*``.
@@ -110,7 +111,7 @@ def defined(scope: Scope, name: str, version: str = DEFAULTS_OF) -> KafkaSetting
     return known(scope, name, version)
 
 
-def summary(setting: KafkaSetting, version: str = DEFAULTS_OF) -> str:
+def summary(setting: KafkaSetting, version: str = DEFAULT) -> str:
     """Kafka's default in a version and the versions that have the setting, for a message."""
     facts = setting.near(version)
     default = "no default" if facts.is_required else f"default {_shown(facts.default)}"

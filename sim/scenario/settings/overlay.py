@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from sim.scenario.behaviours.versions import DEFAULT
 from sim.scenario.settings.facts import (
-    DEFAULTS_OF,
     KafkaSetting,
     VersionedSetting,
     settings_of,
@@ -149,7 +149,7 @@ def newer(name: str, before: SettingValue = None, *, like: str = "") -> Overlay:
     return Overlay(name, before=before, like=like)
 
 
-def known(scope: Scope, name: str, version: str = DEFAULTS_OF) -> KafkaSetting | None:
+def known(scope: Scope, name: str, version: str = DEFAULT) -> KafkaSetting | None:
     """A setting of a scope as Kafka defines it, modelled or not.
 
     Of definitions that have it the first counts that has it in the version.
@@ -165,7 +165,7 @@ def has(scope: Scope, name: str, version: str) -> bool:
     return found is not None and found.at(version) is not None
 
 
-def declared(scope: Scope, overlay: Overlay, version: str = DEFAULTS_OF) -> Setting:
+def declared(scope: Scope, overlay: Overlay, version: str = DEFAULT) -> Setting:
     """The setting of a scenario: Kafka's facts in a version, and what is ours.
 
     Raises:
@@ -212,7 +212,7 @@ def other_defaults(scope: Scope, name: str) -> str:
     if found is None:
         return ""
     here, order = found.near(), versions()
-    middle = order.index(DEFAULTS_OF)
+    middle = order.index(DEFAULT)
     words = [found.span] if found.span else []
     for place, version in enumerate(order):
         # Older ones are named by the last version that has them, newer ones by the first.

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Final
 
-from sim.scenario.behaviours.versions import is_since
+from sim.scenario.behaviours.versions import DEFAULT, is_since
 from sim.scenario.settings.broker import BROKER_SETTINGS
 from sim.scenario.settings.clients import CONSUMER_SETTINGS, PRODUCER_SETTINGS
 from sim.scenario.settings.connect import CONNECT_SETTINGS
-from sim.scenario.settings.facts import DEFAULTS_OF
 from sim.scenario.settings.kafka import defined, difference, summary
 from sim.scenario.settings.mirrors import MIRROR_SETTINGS
 from sim.scenario.settings.overlay import Overlay, declared
@@ -78,7 +77,7 @@ def settings_at(version: str) -> Mapping[Scope, Mapping[str, Setting]]:
     return _Tables(version)
 
 
-SETTINGS: Final[Mapping[Scope, Mapping[str, Setting]]] = settings_at(DEFAULTS_OF)
+SETTINGS: Final[Mapping[Scope, Mapping[str, Setting]]] = settings_at(DEFAULT)
 """Those of a scenario that names no version. Controllers share the broker's scope, as in Kafka."""
 
 
@@ -102,7 +101,7 @@ def resolve(
     scope: Scope,
     given: Mapping[str, object],
     inherited: Config | None = None,
-    version: str = DEFAULTS_OF,
+    version: str = DEFAULT,
 ) -> Config:
     """The modelled settings of a scope: as given, else inherited, else the version's default.
 

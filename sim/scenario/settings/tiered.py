@@ -8,9 +8,6 @@ from typing import Final
 from sim.scenario.settings.overlay import Overlay, absent, modelled
 from sim.scenario.settings.types import Setting
 
-METADATA_PARTITIONS: Final = "rlmm.config.remote.log.metadata.topic.num.partitions"
-METADATA_FACTOR: Final = "rlmm.config.remote.log.metadata.topic.replication.factor"
-
 TIERED_SETTINGS: Final[tuple[Overlay | Setting, ...]] = (
     *modelled(
         "remote.log.storage.system.enable",
@@ -23,8 +20,8 @@ TIERED_SETTINGS: Final[tuple[Overlay | Setting, ...]] = (
         "log.local.retention.ms",
         "log.local.retention.bytes",
     ),
-    Setting(METADATA_PARTITIONS, "int", 50, 1),
-    Setting(METADATA_FACTOR, "int", 3, 1),
+    Setting("rlmm.config.remote.log.metadata.topic.num.partitions", "int", 50, 1),
+    Setting("rlmm.config.remote.log.metadata.topic.replication.factor", "int", 3, 1),
     *absent(
         "followers learn how far the remote log reaches without a thread",
         "remote.log.manager.follower.thread.pool.size",
