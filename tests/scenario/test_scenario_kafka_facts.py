@@ -123,7 +123,7 @@ def test_settings_whose_default_was_another_are_known_by_name(version):
 
 
 def test_defaults_are_those_of_the_newest_version_that_is_simulated():
-    assert DEFAULT == VERSIONS[-1]
+    assert VERSIONS[-1] == DEFAULT
     assert versions() == tuple(RELEASES)
     assert SETTINGS["producer"]["linger.ms"].default == 5
     assert known("producer", "linger.ms").at("3.9").default == "0"
