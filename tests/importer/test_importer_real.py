@@ -14,6 +14,7 @@ from sim.cli import app, importing
 from sim.importer.cluster import build
 from sim.importer.masking import HIDDEN, is_secret, shown
 from sim.importer.sources import read_all
+from sim.scenario.behaviours.versions import DEFAULT
 from sim.scenario.loader import load_text
 from sim.scenario.settings.facts import settings_of
 from sim.scenario.settings.kafka import UNSAID, defined, difference, names
@@ -224,7 +225,7 @@ def test_every_setting_of_kafka_that_is_not_simulated_has_what_it_changes(scope)
 @pytest.mark.parametrize("scope", ["broker", "topic", "producer", "consumer"])
 def test_a_scenario_with_a_setting_of_kafka_that_is_not_simulated_is_refused_as_such(scope):
     others = (n for n in names(scope) if n not in SETTINGS[scope])
-    name = next(n for n in others if defined(scope, n).at("4.1"))
+    name = next(n for n in others if defined(scope, n).at(DEFAULT))
     own = {"config": {name: "x"}}
     data = {
         "claim": "C.",

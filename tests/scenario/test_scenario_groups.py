@@ -118,4 +118,4 @@ def test_the_classic_coordinator_is_refused_what_only_the_new_one_can_do():
     assert "group.unload: late" in refused(group({}), behaviours=CLASSIC | {"group.unload": "late"})
     lingers = {"group.coordinator.append.linger.ms": 10}
     assert "does not wait" in refused(group({}), config=lingers, behaviours=CLASSIC)
-    scenario(group({}), config={"group.coordinator.append.linger.ms": 5}, behaviours=CLASSIC)
+    scenario(group({}), config={"group.coordinator.append.linger.ms": -1}, behaviours=CLASSIC)

@@ -299,6 +299,7 @@ class ConsumerMembershipManager:
             self._link.fail(error)
             return
         self._sent = None
+        self._next_at = now  # HeartbeatRequestState.onFailedAttempt: the interval is not waited for
         if not answered or error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             self._not_before = now + self._link.backoff(self._failures)
             self._failures += 1
