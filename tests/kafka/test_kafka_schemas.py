@@ -115,7 +115,7 @@ def our_layout(schema: Schema, fields, version):
 
 
 REMOTE = sorted(name for name, message in messages().items() if message.kind == "remote log")
-"""Records of ``__remote_log_metadata``: their jar has classes alone, and Kafka's tool reads ours."""
+"""Records of ``__remote_log_metadata``: their jar has classes alone; Kafka's tool reads ours."""
 
 OURS = sorted(set(messages()) - {"EndTxnMarker", *REMOTE})
 
