@@ -1,7 +1,10 @@
 import java.lang.reflect.Method;
+import java.util.Map;
+import java.util.TreeMap;
 
 /**
- * Prints the feature levels with which a release formats a new cluster: a line of JSON for each.
+ * Prints the feature levels with which a release formats a new cluster, and then the range of levels
+ * that its servers support: a line of JSON for each.
  * tools/kafka_facts.py runs it on the jars of each release that has KRaft.
  */
 public final class KafkaFeatures {
@@ -40,7 +43,29 @@ public final class KafkaFeatures {
         System.out.println("{\"name\":\"" + name + "\",\"level\":" + level + "}");
     }
 
+    /** Ranges that servers of the release register, by feature. */
+    private static Map<?, ?> supported() throws Exception {
+        Class<?> type = Class.forName("org.apache.kafka.controller.QuorumFeatures");
+        for (String name : new String[] {"defaultSupportedFeatureMap", "defaultFeatureMap"}) {
+            Method known = method(type, name, boolean.class);
+            if (known != null) return (Map<?, ?>) known.invoke(null, false);
+            known = method(type, name);
+            if (known != null) return (Map<?, ?>) known.invoke(null);
+        }
+        throw new IllegalStateException("no map of supported features");
+    }
+
+    private static void printSupported() throws Exception {
+        for (Map.Entry<?, ?> each : new TreeMap<>(supported()).entrySet()) {
+            Object range = each.getValue();
+            System.out.println("{\"name\":\"" + each.getKey() + "\",\"lowest\":"
+                + range.getClass().getMethod("min").invoke(range) + ",\"highest\":"
+                + range.getClass().getMethod("max").invoke(range) + "}");
+        }
+    }
+
     public static void main(String[] words) throws Exception {
+        printSupported();
         Class<?> versions = first("MetadataVersion");
         Object version = metadataVersion(versions);
         print("metadata.version", versions.getMethod("featureLevel").invoke(version));

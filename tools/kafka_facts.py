@@ -20,7 +20,7 @@ PROGRAM: Final = "KafkaFacts.java"
 """Prints every setting of a release, one for each ConfigDef that has it."""
 
 FEATURES: Final = "KafkaFeatures.java"
-"""Prints the feature levels with which a release formats a new cluster."""
+"""Prints the feature levels of a new cluster of a release, and those that its servers support."""
 
 TARGET: Final = Path(__file__).parents[1] / "sim/scenario/settings/data/kafka_settings.jsonl"
 """The data file; the README beside it says what a line is."""
@@ -71,15 +71,27 @@ Features: TypeAlias = Mapping[str, Mapping[str, int]]
 
 def levels(rows: Iterable[Row]) -> dict[str, int]:
     """Levels by feature, without those of Kafka's own tests."""
-    return {row["name"]: row["level"] for row in rows if "test." not in row["name"]}
+    return {
+        row["name"]: row["level"] for row in rows if "level" in row and "test." not in row["name"]
+    }
 
 
-def text(rows: Mapping[str, Iterable[Row]], features: Features) -> str:
+def supported(rows: Iterable[Row]) -> dict[str, list[int]]:
+    """Lowest and highest level that servers support, by feature."""
+    return {row["name"]: [row["lowest"], row["highest"]] for row in rows if "lowest" in row}
+
+
+def text(
+    rows: Mapping[str, Iterable[Row]],
+    features: Features,
+    ranges: Mapping[str, Mapping[str, list[int]]],
+) -> str:
     """The data file's content: a head, then a line of JSON for each setting, sorted by name."""
     head = {
         "generated": "make kafka-facts (tools/kafka_facts.py); do not edit",
         "releases": {version: RELEASES[version] for version in rows},
         "features": features,
+        "supported": ranges,
     }
     lines = [json.dumps(head)]
     for row in merged(rows):
@@ -155,17 +167,20 @@ def main() -> None:
     """Write the data files."""
     settings: dict[str, list[Row]] = {}
     features: dict[str, dict[str, int]] = {}
+    ranges: dict[str, dict[str, list[int]]] = {}
     messages: dict[str, list[kafka_messages.Message]] = {}
     with tempfile.TemporaryDirectory() as directory:
         for version, release in RELEASES.items():
             library = jars(release, Path(directory) / release)
             settings[version] = printed(library, PROGRAM)
             if version in FEATURE_RELEASES:
-                features[version] = levels(printed(library, FEATURES))
+                printed_features = printed(library, FEATURES)
+                features[version] = levels(printed_features)
+                ranges[version] = supported(printed_features)
             if version in MESSAGE_RELEASES:
                 rows = printed(library, kafka_messages.PROGRAM)
                 messages[version] = [kafka_messages.message(row) for row in rows]
-    TARGET.write_text(text(settings_of_releases(settings), features), encoding="utf-8")
+    TARGET.write_text(text(settings_of_releases(settings), features, ranges), encoding="utf-8")
     kafka_messages.TARGET.write_text(kafka_messages.text(messages), encoding="utf-8")
 
 

@@ -1,9 +1,9 @@
 """Codec of ``__consumer_offsets``: from a group coordinator's records to a batch, and back.
 
-Offset commits as type 1 with value version 3, classic groups as type 2 with value version 3, with
-the members' subscription and assignment as the consumer protocol's own blobs; groups of KIP-848 are
-in :mod:`sim.records.consumer_groups`. Keys of other types are passed over on reading, as a real
-coordinator does with types it does not know.
+Offset commits as type 1 with value version 3, or 4 since 4.1, classic groups as type 2 with value
+version 3, with the members' subscription and assignment as the consumer protocol's own blobs;
+groups of KIP-848 are in :mod:`sim.records.consumer_groups`. Keys of other types are passed over on
+reading, as a real coordinator does with types it does not know.
 
 Source: ``GroupCoordinatorRecordHelpers``, ``CoordinatorRecordSerde``, ``ConsumerProtocol``.
 """
@@ -35,7 +35,7 @@ from sim.wire.schemas import decode_as, encode
 _OFFSET_COMMIT_KEY = b"\x00\x01"
 _GROUP_METADATA_KEY = b"\x00\x02"
 _VALUE_VERSION = 3
-_VALUE_VERSION_SINCE_4_2 = 4
+_VALUE_VERSION_SINCE_4_1 = 4
 _BLOB_VERSION = 3
 _PROTOCOL_TYPE = "consumer"
 
@@ -123,7 +123,7 @@ def _value(record: GroupRecord) -> bytes | None:
             return encode("OffsetCommitValue", _VALUE_VERSION, committed)
         if record.topic_id:
             committed["topicId"] = record.topic_id
-        return encode("OffsetCommitValue", _VALUE_VERSION_SINCE_4_2, committed)
+        return encode("OffsetCommitValue", _VALUE_VERSION_SINCE_4_1, committed)
     if isinstance(record, GroupMetadataRecord):
         return encode(
             "GroupMetadataValue",

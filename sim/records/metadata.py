@@ -1,7 +1,8 @@
 """Codec of metadata records.
 
-Records are written for metadata.version 25 (4.0-IV3), which every 4.x broker can read. What the
-simulation does not model has one plausible value: a broker has one plaintext listener.
+A record has the version that the cluster's ``metadata.version`` asks for, and a registration names
+the features of its release. What the simulation does not model has one plausible value: a broker
+has one plaintext listener.
 
 Source: ``metadata/src/main/resources/common/metadata``; ``MetadataRecordSerde``.
 """
@@ -11,8 +12,8 @@ from typing import TypeAlias, cast
 
 from sim.ids import NodeId, server_name
 from sim.protocol.acls import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCE_TYPES, Acl
-from sim.protocol.controller.types import METADATA_VERSION
 from sim.protocol.metadata import records as mr
+from sim.records.metadata_versions import FORM, RecordForm, version_of
 from sim.wire.fields import Value
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
 from sim.wire.schemas import control_key, decode, decode_control, encode
@@ -22,15 +23,6 @@ Values: TypeAlias = Mapping[str, Value]
 CACHE_MAX = 1_024
 """Batches whose records are kept decoded; followers read what the leader has just written."""
 
-_FEATURES: list[Value] = [
-    {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
-    for name, low, high in (
-        ("metadata.version", 7, METADATA_VERSION),
-        ("group.version", 0, 1),
-        ("transaction.version", 0, 2),
-        ("eligible.leader.replicas.version", 0, 1),
-    )
-]
 _PORT = 9092
 _UNCHANGED_LEADER = -2
 _UNCHANGED_STATE = -1
@@ -53,11 +45,15 @@ _known: dict[bytes, tuple[mr.MetadataRecord, ...]] = {}
 
 
 def build_metadata_batch(
-    records: Sequence[mr.MetadataRecord], base_offset: int, epoch: int, now_ms: int
+    records: Sequence[mr.MetadataRecord],
+    base_offset: int,
+    epoch: int,
+    now_ms: int,
+    form: RecordForm = FORM,
 ) -> RecordBatch:
     """One batch of records, or of control records."""
     control = type(records[0]) in _CONTROL
-    new = [NewRecord(now_ms, record_key(record), encode_record(record)) for record in records]
+    new = [NewRecord(now_ms, record_key(record), encode_record(record, form)) for record in records]
     batch = build_batch(new, base_offset=base_offset, leader_epoch=epoch, control=control)
     _remember(batch, tuple(records))
     return batch
@@ -83,10 +79,13 @@ def records_of(batch: RecordBatch) -> tuple[mr.MetadataRecord, ...]:
     return records
 
 
-def encode_record(record: mr.MetadataRecord) -> bytes:
+def encode_record(record: mr.MetadataRecord, form: RecordForm = FORM) -> bytes:
     """The record's bytes: framed, or a control record's value."""
-    name, version, values_of = _ENCODERS[type(record)]
-    return encode(name, version, values_of(record))
+    name, values_of = _ENCODERS[type(record)]
+    values = values_of(record)
+    if "features" in values:
+        values = {**values, "features": _features(form)}
+    return encode(name, version_of(record, form.metadata_version), values)
 
 
 def decode_record(data: bytes) -> mr.MetadataRecord:
@@ -119,6 +118,13 @@ def _decode(decoded: tuple[str, int, dict[str, Value]]) -> mr.MetadataRecord:
 # -- to values ------------------------------------------------------------------------------------
 
 
+def _features(form: RecordForm) -> list[Value]:
+    return [
+        {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
+        for name, low, high in form.supported
+    ]
+
+
 def _listeners(node: NodeId) -> list[Value]:
     return [
         {
@@ -137,7 +143,7 @@ def _register_broker(record: mr.RegisterBrokerRecord) -> Values:
         "incarnationId": record.incarnation,
         "brokerEpoch": record.broker_epoch,
         "endPoints": _listeners(record.broker),
-        "features": _FEATURES,
+        "features": [],
         "rack": record.rack or None,
         "fenced": record.fenced,
         "inControlledShutdown": record.in_controlled_shutdown,
@@ -197,7 +203,7 @@ def _register_controller(record: mr.RegisterControllerRecord) -> Values:
         "incarnationId": record.incarnation,
         "zkMigrationReady": False,
         "endPoints": _listeners(record.controller),
-        "features": _FEATURES,
+        "features": [],
     }
 
 
@@ -254,20 +260,24 @@ def _voters_record(record: mr.VotersRecord) -> Values:
 
 
 # Each function takes the record type it is registered for; the dictionary's type is wider.
-_ENCODERS: dict[type, tuple[str, int, Callable[..., Values]]] = {
-    mr.RegisterBrokerRecord: ("RegisterBrokerRecord", 3, _register_broker),
+_ENCODERS: dict[type, tuple[str, Callable[..., Values]]] = {
+    mr.RegisterBrokerRecord: ("RegisterBrokerRecord", _register_broker),
     mr.UnregisterBrokerRecord: (
         "UnregisterBrokerRecord",
-        0,
         lambda r: {"brokerId": r.broker, "brokerEpoch": r.broker_epoch},
     ),
-    mr.TopicRecord: ("TopicRecord", 0, lambda r: {"name": r.name, "topicId": r.topic_id}),
-    mr.RemoveTopicRecord: ("RemoveTopicRecord", 0, lambda r: {"topicId": r.topic_id}),
-    mr.PartitionRecord: ("PartitionRecord", 2, _partition),
-    mr.PartitionChangeRecord: ("PartitionChangeRecord", 2, _change_partition),
+    mr.TopicRecord: (
+        "TopicRecord",
+        lambda r: {"name": r.name, "topicId": r.topic_id},
+    ),
+    mr.RemoveTopicRecord: ("RemoveTopicRecord", lambda r: {"topicId": r.topic_id}),
+    mr.PartitionRecord: ("PartitionRecord", _partition),
+    mr.PartitionChangeRecord: (
+        "PartitionChangeRecord",
+        _change_partition,
+    ),
     mr.ConfigRecord: (
         "ConfigRecord",
-        0,
         lambda r: {
             "resourceType": r.resource_type,
             "resourceName": r.resource_name,
@@ -275,17 +285,18 @@ _ENCODERS: dict[type, tuple[str, int, Callable[..., Values]]] = {
             "value": r.value,
         },
     ),
-    mr.ClientQuotaRecord: ("ClientQuotaRecord", 0, _client_quota),
-    mr.AccessControlEntryRecord: ("AccessControlEntryRecord", 0, _acl),
+    mr.ClientQuotaRecord: ("ClientQuotaRecord", _client_quota),
+    mr.AccessControlEntryRecord: ("AccessControlEntryRecord", _acl),
     mr.RemoveAccessControlEntryRecord: (
         "RemoveAccessControlEntryRecord",
-        0,
         lambda r: {"id": r.entry_id},
     ),
-    mr.BrokerRegistrationChangeRecord: ("BrokerRegistrationChangeRecord", 2, _change_broker),
+    mr.BrokerRegistrationChangeRecord: (
+        "BrokerRegistrationChangeRecord",
+        _change_broker,
+    ),
     mr.ProducerIdsRecord: (
         "ProducerIdsRecord",
-        0,
         lambda r: {
             "brokerId": r.broker,
             "brokerEpoch": r.broker_epoch,
@@ -294,22 +305,28 @@ _ENCODERS: dict[type, tuple[str, int, Callable[..., Values]]] = {
     ),
     mr.FeatureLevelRecord: (
         "FeatureLevelRecord",
-        0,
         lambda r: {"name": r.name, "featureLevel": r.level},
     ),
-    mr.NoOpRecord: ("NoOpRecord", 0, lambda _: {}),
-    mr.BeginTransactionRecord: ("BeginTransactionRecord", 0, lambda r: {"name": r.name}),
-    mr.EndTransactionRecord: ("EndTransactionRecord", 0, lambda _: {}),
-    mr.ClearElrRecord: ("ClearElrRecord", 0, lambda r: {"topicName": r.topic}),
-    mr.RegisterControllerRecord: ("RegisterControllerRecord", 0, _register_controller),
-    mr.LeaderChangeMessage: ("LeaderChangeMessage", 0, _leader_change),
-    mr.KRaftVersionRecord: ("KRaftVersionRecord", 0, lambda r: {"kRaftVersion": r.level}),
-    mr.VotersRecord: ("VotersRecord", 0, _voters_record),
+    mr.NoOpRecord: ("NoOpRecord", lambda _: {}),
+    mr.BeginTransactionRecord: (
+        "BeginTransactionRecord",
+        lambda r: {"name": r.name},
+    ),
+    mr.EndTransactionRecord: ("EndTransactionRecord", lambda _: {}),
+    mr.ClearElrRecord: ("ClearElrRecord", lambda r: {"topicName": r.topic}),
+    mr.RegisterControllerRecord: ("RegisterControllerRecord", _register_controller),
+    mr.LeaderChangeMessage: ("LeaderChangeMessage", _leader_change),
+    mr.KRaftVersionRecord: (
+        "KRaftVersionRecord",
+        lambda r: {"kRaftVersion": r.level},
+    ),
+    mr.VotersRecord: ("VotersRecord", _voters_record),
 }
 
 
 # -- from values ----------------------------------------------------------------------------------
-# The schema engine has checked types and presence, so the casts below hold.
+# The schema engine has checked types and presence, so the casts below hold; a field that may be
+# absent came with a later version.
 
 
 def _int(values: Values, name: str) -> int:
@@ -321,15 +338,15 @@ def _str(values: Values, name: str) -> str:
 
 
 def _nodes(values: Values, name: str) -> tuple[NodeId, ...]:
-    return tuple(cast("Sequence[int] | None", values[name]) or ())
+    return tuple(cast("Sequence[int] | None", values.get(name)) or ())
 
 
 def _nodes_or_none(values: Values, name: str) -> tuple[NodeId, ...] | None:
-    return None if values[name] is None else _nodes(values, name)
+    return None if values.get(name) is None else _nodes(values, name)
 
 
 def _ids(values: Values, name: str) -> tuple[str, ...]:
-    return tuple(cast("Sequence[str] | None", values[name]) or ())
+    return tuple(cast("Sequence[str] | None", values.get(name)) or ())
 
 
 def _voters(values: Values, name: str) -> tuple[NodeId, ...]:
@@ -376,7 +393,7 @@ def _read_partition_change(v: Values) -> mr.PartitionChangeRecord:
         None if state == _UNCHANGED_STATE else state == 1,
         _nodes_or_none(v, "eligibleLeaderReplicas"),
         _nodes_or_none(v, "lastKnownElr"),
-        None if v["directories"] is None else _ids(v, "directories"),
+        None if v.get("directories") is None else _ids(v, "directories"),
     )
 
 
@@ -387,7 +404,7 @@ def _read_register_broker(v: Values) -> mr.RegisterBrokerRecord:
         _int(v, "brokerEpoch"),
         _str(v, "rack"),
         fenced=bool(v["fenced"]),
-        in_controlled_shutdown=bool(v["inControlledShutdown"]),
+        in_controlled_shutdown=bool(v.get("inControlledShutdown")),
         directories=_ids(v, "logDirs"),
     )
 
@@ -397,7 +414,7 @@ def _read_broker_change(v: Values) -> mr.BrokerRegistrationChangeRecord:
         _int(v, "brokerId"),
         _int(v, "brokerEpoch"),
         _int(v, "fenced"),
-        _int(v, "inControlledShutdown"),
+        cast("int", v.get("inControlledShutdown", 0)),
         _ids(v, "logDirs"),
     )
 

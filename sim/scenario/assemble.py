@@ -204,6 +204,8 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
     _below(("config",), lambda: _check_settings(model, config, kafka, first or len(brokers)))
     controllers = () if governed else _voters(model, brokers, racks)
     hardware.check_disk(model.disk)
+    if not governed:
+        hardware.check_directories(model.disk, kafka)
     initial = quorum.initial_controllers(
         model.quorum, model.initial_controllers, len(controllers), model.kafka
     )

@@ -2,8 +2,13 @@
 
 import pytest
 
-from sim.scenario.settings.facts import features_of, settings_of, versions
-from tools.kafka_facts import FEATURES, PROGRAM, levels, of_quotas_alone
+from sim.scenario.settings.facts import (
+    features_of,
+    settings_of,
+    supported_features,
+    versions,
+)
+from tools.kafka_facts import FEATURES, PROGRAM, levels, of_quotas_alone, supported
 from tools.kafka_jars import FEATURE_RELEASES, RELEASES, jars, printed
 
 pytestmark = pytest.mark.kafka
@@ -65,4 +70,7 @@ def test_the_data_file_has_the_broker_settings_that_stand_in_for_a_topics(theirs
 def test_the_data_file_has_the_features_of_a_new_cluster(library, version):
     if version not in FEATURE_RELEASES:
         pytest.skip("KRaft was not for production")
-    assert levels(printed(library, FEATURES)) == features_of(version)
+    rows = printed(library, FEATURES)
+    assert levels(rows) == features_of(version)
+    ranges = {name: [low, high] for name, low, high in supported_features(version)}
+    assert supported(rows) == ranges

@@ -242,7 +242,7 @@ def test_the_rule_for_leader_epochs_of_the_same_leader_reaches_every_broker(posi
 
 @pytest.mark.parametrize(
     ("position", "level", "leaders"),
-    [("kept", 25, False), ("bumped", 11, True), ("by_controller", 11, False)],
+    [("kept", 30, False), ("bumped", 11, True), ("by_controller", 11, False)],
 )
 def test_epochs_that_begin_with_a_smaller_isr_are_those_of_an_older_metadata_version(
     position, level, leaders

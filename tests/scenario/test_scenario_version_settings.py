@@ -263,14 +263,36 @@ def test_a_new_clusters_features_are_those_of_its_version():
     assert features_of("4.2")["share.version"] == 1
 
 
+SINCE_4_1 = {"group.version": 1, "transaction.version": 2, "eligible.leader.replicas.version": 1}
+
+
 @pytest.mark.parametrize(
     ("version", "features"),
     [
         ("3.3", {"metadata.version": 7}),
         ("3.9", {"metadata.version": 21}),
         ("4.0", {"metadata.version": 25, "group.version": 1, "transaction.version": 2}),
+        ("4.1", {"metadata.version": 27, **SINCE_4_1}),
+        ("4.2", {"metadata.version": 29, **SINCE_4_1, "share.version": 1, "streams.version": 1}),
+        ("4.3", {"metadata.version": 30, **SINCE_4_1, "share.version": 1, "streams.version": 1}),
     ],
 )
 def test_the_controller_writes_the_features_of_the_version(version, features):
     builder = Builder(scenario(version), Kernel(0), Streams(1), Trace(None), Path("disks"))
     assert builder._controller_config().features == features
+
+
+def test_a_share_group_of_4_1_has_its_feature_enabled():
+    more = "\nconsumers: [{group: jobs, topics: orders, group.type: share}]"
+    built = Builder(
+        load_text(TEXT.format(version="4.1", config="", more="").rstrip() + more, "test"),
+        Kernel(0), Streams(1), Trace(None), Path("disks"),
+    )  # fmt: skip
+    assert built._controller_config().features["share.version"] == 1
+
+
+def test_several_log_directories_came_to_kraft_with_3_7():
+    text = TEXT.replace('"{version}"', '"{version}", disk: {{directories: 2}}')
+    with pytest.raises(ScenarioError, match=r"directories.*2 with Kafka 3\.6"):
+        load_text(text.format(version="3.6", config="", more=""), "test")
+    assert load_text(text.format(version="3.7", config="", more=""), "test").cluster.disk

@@ -232,7 +232,8 @@ class BrokerNode(ServerNode):
                 futures,
                 quotas,
                 self.guard.api if self.guard is not None else None,
-                has_placement=settings.zookeeper is None,
+                has_placement=settings.zookeeper is None
+                and settings.metadata_log.knows_directories,
             )
         else:
             disks = RaftDisks(self, storage)

@@ -43,8 +43,8 @@ def replica_manager_of(
         futures: The log directories, as replicas are moved between them.
         quotas: Of clients; ``None`` if the scenario has none.
         authorizer: Rights of clients; ``None`` without one.
-        has_placement: True if the controller knows log directories; not in ZooKeeper mode, where
-            there is one.
+        has_placement: True if the controller knows log directories; not in ZooKeeper mode, nor
+            before 3.7, where there is one.
     """
     placement = storage if has_placement else None
     return ReplicaManager(

@@ -30,13 +30,22 @@ from sim.nodes.storage.snapshot_files import (
     snapshot_records,
     snapshot_voters,
 )
-from sim.protocol.controller.types import METADATA_VERSION
 from sim.protocol.kraft.log import LoggedRecord, SnapshotPart
 from sim.protocol.kraft.metadata_snapshot import SnapshotConfig
 from sim.protocol.kraft.types import QuorumState
 from sim.protocol.metadata.records import UNASSIGNED_DIRECTORY, MetadataRecord, Voter
+from sim.protocol.metadata.versions import (
+    DIRECTORY_ASSIGNMENT,
+    FEATURE,
+    METADATA_VERSION,
+)
 from sim.protocol.ports import Batch, EpochEnd
-from sim.records.metadata import build_metadata_batch, encode_record, records_of
+from sim.records.metadata import (
+    build_metadata_batch,
+    encode_record,
+    records_of,
+)
+from sim.records.metadata_versions import FORM, RecordForm
 from sim.units import GIB, MIB, Bytes
 from sim.wire.record_batch import RecordBatch
 
@@ -66,8 +75,20 @@ class MetadataLogConfig:
     retention_ms: int = 7 * 24 * 3_600_000
     """``metadata.max.retention.ms``, of a snapshot that is not the newest; -1: no limit."""
     snapshots: SnapshotConfig = field(default_factory=SnapshotConfig)
-    features: tuple[tuple[str, int], ...] = (("metadata.version", METADATA_VERSION),)
+    features: tuple[tuple[str, int], ...] = ((FEATURE, METADATA_VERSION),)
     """Feature levels with which log directories are formatted."""
+    supported: tuple[tuple[str, int, int], ...] = FORM.supported
+    """Features that a registration names: lowest and highest level."""
+
+    @property
+    def knows_directories(self) -> bool:
+        """True if the release assigns replicas to log directories: since 3.7 (KIP-858)."""
+        return any(name == FEATURE and n >= DIRECTORY_ASSIGNMENT for name, _, n in self.supported)
+
+    @property
+    def form(self) -> RecordForm:
+        """How records of a new cluster are written."""
+        return RecordForm(dict(self.features)[FEATURE], self.supported)
 
     @property
     def log(self) -> LogConfig:
@@ -99,6 +120,8 @@ class FileMetadataLog:
         """
         self.log = log
         self.config = config
+        self._form = config.form
+        """By what has been read: a process reads all that is committed before it writes."""
         self._doomed: list[str] = []
         """Renamed files that wait to be unlinked."""
         self._snapshots = SnapshotFiles(log.store, log.directory, log.log_start_offset)
@@ -159,14 +182,14 @@ class FileMetadataLog:
             DiskFailed: If the disk has failed or is full.
         """
         log = self.log
-        batch = build_metadata_batch(records, log.log_end_offset, epoch, now_ms)
+        batch = build_metadata_batch(records, log.log_end_offset, epoch, now_ms, self._form)
         appended = log.append_as_leader(batch, epoch, now_ms)
         assert appended.error is ErrorCode.NONE, f"the metadata log refused {batch!r}: {appended}"
         return log.log_end_offset
 
     def records_bytes(self, records: Sequence[MetadataRecord]) -> Bytes:
         """Estimate of the records' bytes in a batch: at most a few too low for each."""
-        return sum(len(encode_record(record)) for record in records)
+        return sum(len(encode_record(record, self._form)) for record in records)
 
     def append_batches(self, batches: Sequence[Batch]) -> None:
         """Appends a leader's batches as they are.
@@ -192,6 +215,7 @@ class FileMetadataLog:
             for batch in batches:
                 found.extend(self._records_of(batch, start, end))
             position = batches[-1].last_offset + 1
+        self._form = self._form.at([each.record for each in found])
         return tuple(found)
 
     def bytes_between(self, start: Offset, end: Offset) -> Bytes:
@@ -233,7 +257,9 @@ class FileMetadataLog:
             DiskFailed: If the disk has failed.
             MalformedBytes: If the file is damaged, which is fatal in Kafka, too.
         """
-        return snapshot_records(self._snapshots.read(snapshot))
+        records = snapshot_records(self._snapshots.read(snapshot))
+        self._form = self._form.at(records)
+        return records
 
     def snapshot_voters(self, snapshot: SnapshotId) -> tuple[Voter, ...]:
         """Voters in a snapshot of a dynamic quorum; none in a static one.
@@ -278,7 +304,8 @@ class FileMetadataLog:
             return None
         last = self.log.read(snapshot.offset - 1, snapshot.offset, 1)
         contained_ms = last[0].max_timestamp_ms if last else 0
-        return build_snapshot(snapshot, records, now_ms, contained_ms, voters)
+        form = self._form.at(records)
+        return build_snapshot(snapshot, records, now_ms, contained_ms, voters, form)
 
     def keep_snapshot(self, snapshot: SnapshotId, data: bytes) -> None:
         """Keeps a snapshot that this process took of its log.

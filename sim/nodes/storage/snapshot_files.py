@@ -21,7 +21,13 @@ from sim.protocol.metadata.records import (
     Voter,
     VotersRecord,
 )
-from sim.records.metadata import decode_record, encode_record, read_voters, record_key
+from sim.records.metadata import (
+    decode_record,
+    encode_record,
+    read_voters,
+    record_key,
+)
+from sim.records.metadata_versions import FORM, RecordForm
 from sim.units import MIB, Bytes
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
@@ -53,6 +59,7 @@ def build_snapshot(
     now_ms: int,
     contained_ms: int,
     voters: tuple[Voter, ...] = (),
+    form: RecordForm = FORM,
 ) -> bytes:
     """Builds a snapshot's file.
 
@@ -62,8 +69,9 @@ def build_snapshot(
         now_ms: Timestamp of all batches.
         contained_ms: Timestamp of the last batch of the log that the snapshot holds.
         voters: Of a dynamic quorum, at the snapshot's end.
+        form: How records are written.
     """
-    return _framed(records, snapshot.epoch, now_ms, contained_ms, voters)
+    return _framed(records, snapshot.epoch, now_ms, contained_ms, voters, form)
 
 
 def build_initial_voters(voters: tuple[Voter, ...], now_ms: int) -> bytes:
@@ -205,6 +213,7 @@ def _framed(
     now_ms: int,
     contained_ms: int,
     voters: tuple[Voter, ...] = (),
+    form: RecordForm = FORM,
 ) -> bytes:
     header = encode("SnapshotHeaderRecord", 0, {"lastContainedLogTimestamp": contained_ms})
     first = [NewRecord(now_ms, control_key("SnapshotHeaderRecord"), header)]
@@ -213,7 +222,7 @@ def _framed(
         first += [NewRecord(now_ms, record_key(r), encode_record(r)) for r in electorate]
     parts = [build_batch(first, base_offset=0, leader_epoch=epoch, control=True).data]
     offset = len(first)
-    for group in _groups([encode_record(record) for record in records]):
+    for group in _groups([encode_record(record, form) for record in records]):
         new = [NewRecord(now_ms, None, value) for value in group]
         parts.append(build_batch(new, base_offset=offset, leader_epoch=epoch).data)
         offset += len(group)

@@ -117,6 +117,7 @@ def register(
     *,
     next_offset: Offset,
     now: Micros,
+    knows_directories: bool = True,
 ) -> Decision:
     """Registers a broker process.
 
@@ -143,7 +144,7 @@ def register(
             epoch,
             request.rack,
             fenced=True,
-            directories=request.directories,
+            directories=request.directories if knows_directories else (),
         )
     )
     sessions.touch(broker, epoch, now)

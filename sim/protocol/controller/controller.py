@@ -93,6 +93,12 @@ from sim.protocol.metadata.records import (
     MetadataRecord,
     NoOpRecord,
 )
+from sim.protocol.metadata.versions import (
+    DIRECTORY_ASSIGNMENT,
+    FEATURE,
+    TRANSACTIONS,
+    is_at_least,
+)
 from sim.trace.rows.cluster import Throttles
 from sim.units import Micros
 
@@ -265,12 +271,19 @@ class Controller:
         configs = dict(self.config.cluster_configs)
         if self.config.elr:
             configs.setdefault("min.insync.replicas", "1")
-        return (
-            BeginTransactionRecord("Bootstrap records"),
-            *feature_records(self.config.features),
+        features = self.config.features
+        records: tuple[MetadataRecord, ...] = (
+            *feature_records(features),
             *(ConfigRecord(BROKER_RESOURCE, "", name, configs[name]) for name in sorted(configs)),
-            EndTransactionRecord(),
         )
+        if not is_at_least(features, TRANSACTIONS):
+            return records
+        return (BeginTransactionRecord("Bootstrap records"), *records, EndTransactionRecord())
+
+    def _knows_directories(self, image: MetadataImage) -> bool:
+        """By the release, too: scenarios may mix behaviours of several."""
+        release = {FEATURE: self.config.metadata_version}
+        return any(is_at_least(each, DIRECTORY_ASSIGNMENT) for each in (release, image.features))
 
     # -- operations -------------------------------------------------------------------------------
 
@@ -299,7 +312,12 @@ class Controller:
                 )
             case BrokerRegistrationRequest():
                 decision = register(
-                    image, self._sessions, request, next_offset=image.offset, now=self._now
+                    image,
+                    self._sessions,
+                    request,
+                    next_offset=image.offset,
+                    now=self._now,
+                    knows_directories=self._knows_directories(image),
                 )
             case UnregisterBrokerRequest():
                 decision = unregister(image, request)

@@ -219,10 +219,11 @@ def with_assignment(
     """
     known = dict(zip(old.replicas, old.directories, strict=False))
     directories = tuple(known[b] if b in known else directory_for(b) for b in assignment.replicas)
+    unknown = (UNASSIGNED_DIRECTORY,) * len(directories)
     return replace(
         record,
         replicas=_if_new(assignment.replicas, old.replicas),
         removing=_if_new(assignment.removing, old.removing),
         adding=_if_new(assignment.adding, old.adding),
-        directories=directories if directories != old.directories else None,
+        directories=None if directories == (old.directories or unknown) else directories,
     )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.controller.elections import ElectionKind, PartitionChange
-from sim.protocol.controller.types import METADATA_VERSION, METADATA_VERSION_3_5, Decision
+from sim.protocol.controller.types import Decision
 from sim.protocol.messages.cluster import (
     AlterPartitionItem,
     AlterPartitionRequest,
@@ -25,6 +25,7 @@ from sim.protocol.metadata.records import (
     UNASSIGNED_DIRECTORY,
     PartitionChangeRecord,
 )
+from sim.protocol.metadata.versions import LAST_WITH_EPOCH_OF_SHRINK, is_at_least
 
 
 def leader_and_isr_updates(
@@ -218,8 +219,7 @@ def bumps_on_shrink(image: MetadataImage) -> bool:
 
     Source: ``MetadataVersion.isLeaderEpochBumpRequiredOnIsrShrink`` (KAFKA-15021).
     """
-    version = image.features.get("metadata.version", METADATA_VERSION)
-    return version <= METADATA_VERSION_3_5
+    return not is_at_least(image.features, LAST_WITH_EPOCH_OF_SHRINK + 1)
 
 
 def _validate_epochs(

@@ -198,8 +198,15 @@ def _new_partition(
         replicas,
         in_sync,
         in_sync[0],
-        directories=tuple(directory_for(image, broker) for broker in replicas),
+        directories=_directories(image, replicas),
     )
+
+
+def _directories(image: MetadataImage, replicas: tuple[NodeId, ...]) -> tuple[str, ...]:
+    """None where no broker has registered its directories: before ``metadata.version`` 3.7."""
+    if not any(image.brokers[broker].directories for broker in replicas):
+        return ()
+    return tuple(directory_for(image, broker) for broker in replicas)
 
 
 def directory_for(image: MetadataImage, broker: NodeId) -> str:

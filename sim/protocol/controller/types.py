@@ -20,14 +20,9 @@ from sim.protocol.kraft.types import (
 from sim.protocol.messages.base import Response
 from sim.protocol.metadata.records import MetadataRecord
 from sim.protocol.metadata.server_configs import NO_FILE, ServerFile
+from sim.protocol.metadata.versions import FEATURE, LAST_WITH_EPOCH_OF_SHRINK, METADATA_VERSION
 from sim.trace.emit import Emit
 from sim.units import MS, SECOND, Micros
-
-METADATA_VERSION = 25
-"""4.0-IV3: every 4.x broker can start on it, and it has eligible leader replicas."""
-
-METADATA_VERSION_3_5 = 11
-"""3.5-IV2: the last in which an ISR that shrinks begins a leader epoch (KAFKA-15021)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +57,8 @@ class ControllerConfig:
     """``group.version`` of a new cluster: 1 since 4.0 (KIP-848), or 0."""
     transaction_version: int = 2
     """``transaction.version``: 2 with epoch bumps (KIP-890), as in new clusters since 4.0, or 0."""
+    more_features: tuple[tuple[str, int], ...] = ()
+    """Other features of a new cluster, which decide nothing here."""
     cluster_configs: tuple[tuple[str, str], ...] = ()
     """Cluster-wide defaults of topic settings, in Kafka's names; written to a new cluster."""
     file: ServerFile = NO_FILE
@@ -82,8 +79,8 @@ class ControllerConfig:
         """Feature levels of a new cluster."""
         version = self.metadata_version
         if self.bumps_on_shrink:
-            version = min(version, METADATA_VERSION_3_5)
-        levels = {"metadata.version": version}
+            version = min(version, LAST_WITH_EPOCH_OF_SHRINK)
+        levels = {FEATURE: version, **dict(self.more_features)}
         if self.group_version:
             levels["group.version"] = self.group_version
         if self.elr:

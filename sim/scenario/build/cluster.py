@@ -31,7 +31,7 @@ from sim.nodes.storage.log_dirs import directory_id
 from sim.nodes.zookeeper.node import ZooKeeperNode
 from sim.protocol.broker.lifecycle import LifecycleConfig
 from sim.protocol.controller.mutation_quotas import MutationQuotaConfig
-from sim.protocol.controller.types import METADATA_VERSION, ControllerConfig
+from sim.protocol.controller.types import ControllerConfig
 from sim.protocol.messages.cluster import NewTopic
 from sim.protocol.metadata.records import Voter
 from sim.protocol.quotas.client import ClientQuotaConfig
@@ -212,7 +212,8 @@ class Builder:
             unclean_interval_us=config.micros("unclean.leader.election.interval.ms"),
             auto_leader_rebalance=config.flag("auto.leader.rebalance.enable"),
             elr=self.scenario.behaviours["recovery"] == "elr",
-            metadata_version=min(levels["metadata.version"], METADATA_VERSION),
+            metadata_version=levels["metadata.version"],
+            more_features=translate.more_features(levels, shares=self._has_share_groups()),
             group_version=levels.get("group.version", 0),
             checks_eligibility=self.scenario.behaviours["isr.eligibility"] == "kip841",
             bumps_on_shrink=self.scenario.behaviours["leader_epoch.isr_shrink"] != "kept",
@@ -290,6 +291,9 @@ class Builder:
         """True if a client could ever have a quota."""
         altered = any(isinstance(fault, AlterClientQuotas) for fault in self.scenario.faults)
         return altered or bool(self.scenario.quotas)
+
+    def _has_share_groups(self) -> bool:
+        return any(group.is_share for group in self.scenario.consumers)
 
     def _mutation_quotas(self) -> MutationQuotaConfig | None:
         """``None`` where no client could ever have a quota."""

@@ -23,6 +23,7 @@ from sim.protocol.coordinator.group.missing_sync import MissingSync
 from sim.protocol.coordinator.transaction.config import TransactionConfig
 from sim.protocol.kraft.metadata_snapshot import SnapshotConfig
 from sim.protocol.kraft.types import QuorumConfig
+from sim.scenario.behaviours.versions import is_since
 from sim.scenario.build import tiered
 from sim.scenario.model.machines import (
     CpuModel,
@@ -34,6 +35,7 @@ from sim.scenario.model.machines import (
 from sim.scenario.rules import groups as group_rules
 from sim.scenario.rules.replication import balance_interval_us
 from sim.scenario.rules.topic_configs import inherited_configs
+from sim.scenario.settings.facts import supported_features
 from sim.scenario.settings.resolved import Config
 from sim.scenario.settings.types import LONG_MAX
 from sim.substrate.disk import DiskSpec
@@ -180,6 +182,7 @@ def group_config(config: Config, behaviours: Mapping[str, str]) -> GroupConfig:
         missing_sync=MissingSync(behaviours["group.missing_sync"]),
         fences_by_assignment=behaviours["group.commit_fencing"] == "assignment_epoch",
         has_topic_ids=behaviours["group.committed_topic"] == "id",
+        has_room_for_ids=is_since(config.version, "4.1"),
         size_max=config.number("group.max.size"),
     )
 
@@ -236,6 +239,14 @@ def producer_upkeep(config: Config, behaviours: Mapping[str, str]) -> ProducerUp
     )
 
 
+def more_features(levels: Mapping[str, int], *, shares: bool) -> tuple[tuple[str, int], ...]:
+    """Features of a new cluster that decide nothing; share groups have had to be enabled in 4.1."""
+    found = {name: levels.get(name, 0) for name in ("share.version", "streams.version")}
+    if shares and "share.version" in levels:
+        found["share.version"] = 1
+    return tuple((name, level) for name, level in found.items() if level)
+
+
 def metadata_log_config(config: Config, features: Mapping[str, int]) -> MetadataLogConfig:
     """The metadata log of servers, and the features with which they are formatted."""
     return MetadataLogConfig(
@@ -248,6 +259,7 @@ def metadata_log_config(config: Config, features: Mapping[str, int]) -> Metadata
             config.micros("metadata.log.max.snapshot.interval.ms"),
         ),
         features=tuple(features.items()),
+        supported=supported_features(config.version),
     )
 
 

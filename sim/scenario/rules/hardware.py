@@ -8,6 +8,7 @@ before what is said of all brokers or all controllers.
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
+from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.cluster import ClusterModel, ClusterSpec, ServerSpec
 from sim.scenario.model.hardware import (
     ComputerModel,
@@ -23,6 +24,7 @@ from sim.units import MIB
 
 S = TypeVar("S", bound=Strict)
 _ZONES: Final = 3
+_DIRECTORIES_SINCE: Final = "3.7"
 _CLASS, _RACK, _NAME = range(3)
 """Ranks of what servers are called by: a higher one counts before a lower one."""
 
@@ -152,6 +154,23 @@ def _figures(model: ComputerModel) -> dict[tuple[str, str], object]:
 def network(model: NetworkModel) -> NetworkModel:
     """Delays and bandwidth, those of clients filled in."""
     return model.model_copy(update={"client": model.client or model.same_rack})
+
+
+def check_directories(disk: DiskModel, kafka: str) -> None:
+    """Check that the version's KRaft has as many log directories.
+
+    Raises:
+        Problem: With a path below ``cluster``.
+
+    Source: KIP-858; ``MetadataVersion.isDirectoryAssignmentSupported``.
+    """
+    if disk.directories > 1 and not is_since(kafka, _DIRECTORIES_SINCE):
+        raise Problem(
+            ("disk", "directories"),
+            f"{disk.directories} with Kafka {kafka}, whose KRaft knows no log directories",
+            f"1, or Kafka {_DIRECTORIES_SINCE} and newer",
+            "leave it out, or give a newer cluster.kafka",
+        )
 
 
 def check_disk(disk: DiskModel) -> None:

@@ -103,6 +103,18 @@ def features_of(version: str) -> Mapping[str, int]:
     return levels.get(version) or next(iter(levels.values()))
 
 
+def supported_features(version: str) -> tuple[tuple[str, int, int], ...]:
+    """Features that servers of a version support: name, lowest and highest level.
+
+    Before 3.3 they are those of 3.3.
+
+    Source: ``QuorumFeatures.defaultSupportedFeatureMap``.
+    """
+    ranges: Mapping[str, Mapping[str, list[int]]] = json.loads(_lines()[0])["supported"]
+    found = ranges.get(version) or next(iter(ranges.values()))
+    return tuple((name, low, high) for name, (low, high) in found.items())
+
+
 @cache
 def settings_of(definition: str) -> Mapping[str, KafkaSetting]:
     """Every setting of a ConfigDef by its name; none for a ConfigDef that is not known."""

@@ -8,6 +8,8 @@ from sim.nodes.storage.snapshot_files import snapshot_id, snapshot_records
 from sim.protocol.metadata import records as mr
 from sim.protocol.metadata.image import MetadataImage
 from sim.records.metadata import records_of
+from sim.scenario.behaviours.versions import DEFAULT
+from sim.scenario.settings.facts import features_of
 from sim.wire.schemas import decode
 from tests.scenarios.run_kit import go
 
@@ -16,6 +18,7 @@ OFTEN = {
     "metadata.log.segment.ms": 4_000,
     "metadata.max.retention.bytes": 3_000,
 }
+LEVEL = features_of(DEFAULT)["metadata.version"]
 SLOW = {"rate": "20/s"}
 BEHIND = [
     # Down while the others drop what it has not fetched; and one comes back with an empty disk.
@@ -112,5 +115,5 @@ def test_every_directory_is_formatted_and_locked(ran):
             if not batch.is_control
             for record in batch.records()
         ]
-        assert records[0] == {"name": "metadata.version", "featureLevel": 25}
+        assert records[0] == {"name": "metadata.version", "featureLevel": LEVEL}
         assert [r["name"] for r in records[1:]] == sorted(r["name"] for r in records[1:])

@@ -63,13 +63,14 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
         return ErrorCode.NONE if had else ErrorCode.STALE_MEMBER_EPOCH
 
     def topic_id_of(self, name: str) -> Callable[[str], str | None]:
-        """Ids of topics as a commit of the group names them: empty of the classic protocol.
+        """Ids of topics as a commit of the group names them: none of the classic protocol.
 
         Source: ``CommitRequestManager``, ``ConsumerCoordinator`` (4.2), of which only the first
         commits by topic id.
         """
         if not self._context.config.has_topic_ids:
-            return lambda topic: None  # noqa: ARG005
+            unnamed = self._context.config.no_topic_id
+            return lambda topic: unnamed  # noqa: ARG005
         ids = {} if self.get(name) is None else self._image().topic_ids
         return lambda topic: ids.get(topic, "")
 

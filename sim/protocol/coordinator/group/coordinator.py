@@ -318,7 +318,7 @@ class GroupCoordinator:
         if request.group not in self._groups:
             self._groups[request.group] = self._new_group(request.group)
         stamp = timestamp_ms(now)
-        unnamed = "" if self._context.config.has_topic_ids else None
+        unnamed = self._context.config.no_topic_id
         records = tuple(
             PendingOffsetRecord(
                 request.producer_id,
