@@ -19,6 +19,7 @@ with warnings.catch_warnings():  # its import uses deprecated functions of the s
 
 HERE = Path(__file__).parent
 LIBRARY = HERE / "target" / "lib"
+"""Jars of the release that ``pom.xml`` names."""
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 START_S = 240
 """Patience with brokers that start; three of them take about 20 s on two cores."""
@@ -45,30 +46,50 @@ def missing() -> str:
     return f"Apache Kafka needs {' and '.join(lacks)}" if lacks else ""
 
 
-def bring() -> None:
-    """Let Maven fetch what ``pom.xml`` names, once; other workers wait."""
-    stamp = LIBRARY / ".complete"
+def library(release: str = "") -> Path:
+    """Where the jars of a release are; those of ``pom.xml`` if none is named."""
+    return LIBRARY.with_name(f"lib-{release}") if release else LIBRARY
+
+
+def bring(release: str = "") -> None:
+    """Let Maven fetch what ``pom.xml`` names, of another release if one is named, once.
+
+    Other workers wait.
+    """
+    jars = library(release)
+    stamp = jars / ".complete"
     description = HERE / "pom.xml"
     pom = description.read_text()
     with description.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         if stamp.is_file() and stamp.read_text() == pom:
             return
-        shutil.rmtree(LIBRARY, ignore_errors=True)
-        command = [
-            "mvn", "-q", "-B", COPY, f"-DoutputDirectory={LIBRARY}", "-DincludeScope=runtime",
-        ]  # fmt: skip
+        shutil.rmtree(jars, ignore_errors=True)
+        command = ["mvn", "-q", "-B", COPY, f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
+        if release:
+            command.append(f"-Dkafka.version={release}")
         for attempt in range(1, ATTEMPTS + 1):
             if subprocess.run(command, cwd=HERE, check=attempt == ATTEMPTS).returncode == 0:
                 break
+        for other in jars.glob("slf4j-reload4j-*.jar"):
+            other.unlink()  # 3.9 brings it; the log4j of pom.xml has our settings
         stamp.write_text(pom)
 
 
-def java(main: str, *arguments: str, heap: str = "512m") -> list[str]:
+def java(main: str, *arguments: str, heap: str = "512m", release: str = "") -> list[str]:
     """The command line that runs a class of Kafka's."""
     settings = f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"
     quick = QUICK_START if main in ("kafka.Kafka", "kafka.tools.StorageTool") else ()
-    return ["java", f"-Xmx{heap}", *quick, settings, "-cp", f"{LIBRARY}/*", main, *arguments]
+    return [
+        "java",
+        f"-Xmx{heap}",
+        *quick,
+        settings,
+        "-cp",
+        f"{library(release)}/*",
+        main,
+        *arguments,
+    ]
 
 
 ARGUMENT_MAX = 100_000
@@ -78,11 +99,12 @@ ARGUMENT_MAX = 100_000
 class Dumped:
     """What ``kafka-dump-log`` printed: lines of the files, and complaints."""
 
-    def __init__(self, files: Sequence[Path], *options: str) -> None:
+    def __init__(self, files: Sequence[Path], *options: str, release: str = "") -> None:
         self.lines: list[str] = []
         self.complaints: list[str] = []
         for names in _arguments(files):
-            self._dump(java("org.apache.kafka.tools.DumpLogSegments", *options, "--files", names))
+            main = f"{_tools_of(release)}.DumpLogSegments"
+            self._dump(java(main, *options, "--files", names, release=release))
 
     def _dump(self, command: list[str]) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -92,6 +114,12 @@ class Dumped:
         self.complaints += [line for line in printed if "isvalid: false" in line]
         if done.returncode:
             self.complaints.append(f"exit code {done.returncode}")
+
+
+def _tools_of(release: str) -> str:
+    """Package of the dump tool, which was in the core up to 4.1."""
+    in_core = release.startswith(("3.", "4.0.", "4.1."))
+    return "kafka.tools" if in_core else "org.apache.kafka.tools"
 
 
 def _arguments(files: Sequence[Path]) -> Iterator[str]:
@@ -121,8 +149,13 @@ class Cluster:
     """
 
     def __init__(
-        self, directories: Mapping[int, Sequence[Path]], work: Path, settings: str = ""
+        self,
+        directories: Mapping[int, Sequence[Path]],
+        work: Path,
+        settings: str = "",
+        release: str = "",
     ) -> None:
+        self._release = release
         self._logs = {node: work / f"broker-{node}.out" for node in directories}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         ports = free_ports(2 * len(directories))
@@ -149,7 +182,9 @@ class Cluster:
         for node, properties in self._properties.items():
             with self._logs[node].open("wb") as out:
                 self._processes[node] = subprocess.Popen(
-                    java("kafka.Kafka", str(properties), heap="384m"), stdout=out, stderr=out
+                    java("kafka.Kafka", str(properties), heap="384m", release=self._release),
+                    stdout=out,
+                    stderr=out,
                 )
         try:
             self._wait_until_started()
@@ -164,7 +199,7 @@ class Cluster:
     def format(self, node: int, *options: str) -> None:
         """Make an empty directory the log directory of a new cluster."""
         given = ["format", "-t", "AbCdEfGhIjKlMnOpQrStUg", "-c", str(self._properties[node])]
-        command = java("kafka.tools.StorageTool", *given, *options)
+        command = java("kafka.tools.StorageTool", *given, *options, release=self._release)
         subprocess.run(command, check=True, capture_output=True)
 
     def _wait_until_started(self) -> None:
