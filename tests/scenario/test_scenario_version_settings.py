@@ -95,10 +95,10 @@ def test_nothing_that_a_version_knows_is_called_unknown_and_nothing_else_is_take
     assert known_here > 150
 
 
-def test_every_setting_that_brokers_topics_and_clients_ever_had_has_its_difference_in_words():
+def test_every_setting_that_kafka_ever_had_is_known_or_has_its_difference_in_words():
     unsaid = [
         name
-        for scope in ("broker", "topic", "producer", "consumer")
+        for scope in DEFINITIONS
         for name in names(scope)
         if name not in SETTINGS[scope] and difference(scope, name) == UNSAID
     ]
