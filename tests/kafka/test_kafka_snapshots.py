@@ -70,10 +70,9 @@ def test_kafkas_tool_reads_every_snapshot_as_ours_does(kafka, ran):
 
 
 def test_bootstrap_checkpoint_is_as_kafkas_own_formatting_writes_it(kafka, ran, tmp_path):
-    """But for the times, when the same features are asked for."""
+    """But for the times."""
     cluster = kafka.Cluster({1: [tmp_path / "data"]}, tmp_path)
-    asked = ["--release-version", "4.0", "--feature", "eligible.leader.replicas.version=1"]
-    cluster.format(1, *asked)
+    cluster.format(1)
     moving = re.compile(r"(CreateTime|crc): \d+|^Dumping .*")
     theirs, ours = (
         [moving.sub("", line) for line in dump(path, decoder="cluster-metadata")]

@@ -252,7 +252,8 @@ class Controller:
             self._write(self._bootstrap_records())
         config = self.config
         self._set_timer("fence", config.fence_interval_us)
-        self._set_timer("no-op", config.no_op_interval_us)
+        if config.no_op_interval_us:
+            self._set_timer("no-op", config.no_op_interval_us)
         self._set_timer("unclean", config.unclean_interval_us)
         if config.auto_leader_rebalance:
             self._set_timer("preferred", config.preferred_interval_us)

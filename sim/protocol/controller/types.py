@@ -32,7 +32,7 @@ class ControllerConfig:
     session_timeout_us: Micros = 9 * SECOND
     """``broker.session.timeout.ms``."""
     no_op_interval_us: Micros = 500 * MS
-    """``metadata.max.idle.interval.ms``."""
+    """``metadata.max.idle.interval.ms``; 0: no such records."""
     preferred_interval_us: Micros = 300 * SECOND
     """``leader.imbalance.check.interval.seconds``."""
     unclean_interval_us: Micros = 300 * SECOND

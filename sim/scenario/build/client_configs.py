@@ -36,7 +36,7 @@ def producer_config(config: Config, behaviours: Mapping[str, str]) -> ProducerCo
         delivery_timeout_us=config.micros("delivery.timeout.ms"),
         request_timeout_us=config.micros("request.timeout.ms"),
         retry_backoff_us=config.micros("retry.backoff.ms"),
-        retry_backoff_max_us=_longest_backoff(config),
+        retry_backoff_max_us=config.micros("retry.backoff.max.ms"),
         max_in_flight_requests_per_connection=config.number(
             "max.in.flight.requests.per.connection"
         ),
@@ -52,12 +52,6 @@ def producer_config(config: Config, behaviours: Mapping[str, str]) -> ProducerCo
         transactional_id=config.text("transactional.id"),
         transaction_timeout_us=config.micros("transaction.timeout.ms"),
     )
-
-
-def _longest_backoff(config: Config) -> Micros:
-    """``retry.backoff.max.ms``; 0 in versions in which no wait grows (before KIP-580)."""
-    name = "retry.backoff.max.ms"
-    return config.micros(name) if config.has(name) else 0
 
 
 def transactions(transaction: TransactionModel, behaviours: Mapping[str, str]) -> TransactionSpec:
@@ -192,7 +186,7 @@ def _reader(
         request_timeout_us=config.micros("request.timeout.ms"),
         api_timeout_us=config.micros("default.api.timeout.ms"),
         retry_backoff_us=config.micros("retry.backoff.ms"),
-        retry_backoff_us_max=_longest_backoff(config),
+        retry_backoff_us_max=config.micros("retry.backoff.max.ms"),
         metadata_age_us_max=config.micros("metadata.max.age.ms"),
         processing_us=processing_us,
     )

@@ -284,11 +284,7 @@ _KRAFT: Final[tuple[Overlay, ...]] = (
         "broker.session.timeout.ms",
         low=1,
     ),
-    *narrowed(
-        "no-op records are always written; Kafka writes none at 0",
-        "metadata.max.idle.interval.ms",
-        low=1,
-    ),
+    *modelled("metadata.max.idle.interval.ms"),
     *narrowed(
         NO_BOUND,
         "initial.broker.registration.timeout.ms",

@@ -149,7 +149,7 @@ def before_kip_91(retries=0, **config):
     return {
         "delivery_timeout_us": NEVER,
         "retries": retries,
-        "retry_backoff_max_us": 0,
+        "retry_backoff_max_us": 100_000,
         "acks": 1,
         "enable_idempotence": False,
         "linger_us": 0,

@@ -80,3 +80,14 @@ def test_committed_offsets_have_the_version_of_its_release(ran):
         if record.key[:2] == b"\x00\x01"
     ]  # fmt: skip
     assert {commit.version for commit in commits} == {VERSIONS[release][2]}
+
+
+@pytest.mark.parametrize(("interval", "has_no_ops"), [(500, True), (0, False)])
+def test_without_an_idle_interval_the_controller_writes_no_no_ops(interval, has_no_ops, tmp_path):
+    text = TEXT.format(release="4.3").replace(
+        "config: {", f"config: {{metadata.max.idle.interval.ms: {interval}, ", 1
+    )
+    run(load_text(text, "idle"), out=tmp_path / "run")
+    ran = Ran(tmp_path / "run")
+    assert bool(found(ran)["NoOpRecord"]) == has_no_ops
+    assert ran.records["acked"] == ran.records["sent"] > 200

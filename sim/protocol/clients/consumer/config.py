@@ -87,7 +87,7 @@ class ConsumerConfig:
     retry_backoff_us: Micros = 100 * MS
     """``retry.backoff.ms``."""
     retry_backoff_us_max: Micros = 1 * SECOND
-    """``retry.backoff.max.ms``; 0: each wait is the first one, without jitter, as before 3.7."""
+    """``retry.backoff.max.ms``; before 3.7 it is ``retry.backoff.ms``."""
     metadata_age_us_max: Micros = 5 * MINUTE
     """``metadata.max.age.ms``."""
     require_stable: bool = True

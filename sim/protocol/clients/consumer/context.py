@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
+from sim.protocol.clients.backoff import backoff_us
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.clients.consumer.effects import (
     ApplicationCalled,
@@ -157,12 +158,10 @@ class ConsumerLink:
         self._open_at.clear()
 
     def backoff(self, failures: int) -> Micros:
-        """``retry.backoff.ms`` doubled per failure up to its maximum, 20 % jitter (KIP-580)."""
+        """The wait after so many failures in a row, less one."""
         config = self.config
-        if not config.retry_backoff_us_max:
-            return config.retry_backoff_us
-        wait = min(config.retry_backoff_us << min(failures, 20), config.retry_backoff_us_max)
-        return wait * (800 + int(self.unit() * 401)) // 1_000
+        longest = config.retry_backoff_us_max
+        return backoff_us(config.retry_backoff_us, longest, failures, self.unit)
 
 
 def _nothing() -> None:

@@ -42,7 +42,7 @@ class ProducerConfig:
     request_timeout_us: Micros = 30 * SECOND
     retry_backoff_us: Micros = 100 * MS
     retry_backoff_max_us: Micros = SECOND
-    """0: each wait is the first one, without jitter, as before 3.7 (KIP-580)."""
+    """``retry.backoff.max.ms``; before 3.7 it is ``retry.backoff.ms``."""
     max_in_flight_requests_per_connection: int = 5
     skips_backoff_on_leader_hint: bool = True
     """True if a refused batch does not wait once a newer leader is known (since 3.7, KIP-951)."""

@@ -9,16 +9,14 @@ Source: ``clients/{Metadata,NetworkClient}.java``; KIP-232, KIP-580, KIP-951, KA
 from collections.abc import Callable
 
 from sim.ids import NO_EPOCH, NO_LEADER, LeaderEpoch, NodeId
+from sim.protocol.clients.backoff import backoff_us
 from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.messages.metadata import MetadataResponse
 from sim.units import LONG_AGO, NEVER, Micros
 
 
 class Backoff:
-    """Exponential with jitter: ``ExponentialBackoff`` (factor 2, +-20 %).
-
-    With a maximum of 0 it is the first wait, always: so before 3.7 (KIP-580).
-    """
+    """``retry.backoff.ms`` and its maximum, with the chance of one client."""
 
     __slots__ = ("_initial", "_maximum", "_unit")
 
@@ -29,11 +27,7 @@ class Backoff:
 
     def draw(self, earlier_attempts: int) -> Micros:
         """Draws the wait after the attempt that had so many before it."""
-        if not self._maximum:
-            return self._initial
-        term = self._initial << min(earlier_attempts, 30)
-        permille = 800 + int(self._unit() * 400)
-        return min(self._maximum, -(-term * permille // 1_000))
+        return backoff_us(self._initial, self._maximum, earlier_attempts, self._unit)
 
 
 class ProducerMetadata:
