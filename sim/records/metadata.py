@@ -1,6 +1,6 @@
 """Codec of metadata records.
 
-A record has the version that the cluster's ``metadata.version`` asks for, and a registration names
+A record has the version that the cluster's ``metadata.version`` requires, and a registration names
 the features of its release. What the simulation does not model has one plausible value: a broker
 has one plaintext listener.
 

@@ -19,7 +19,7 @@ from sim.protocol.metadata.versions import (
 
 
 class RecordForm(NamedTuple):
-    """How a server writes records of the metadata."""
+    """Form in which a server writes records of the metadata."""
 
     metadata_version: int = METADATA_VERSION
     """The finalized level."""

@@ -232,8 +232,7 @@ class BrokerNode(ServerNode):
                 futures,
                 quotas,
                 self.guard.api if self.guard is not None else None,
-                has_placement=settings.zookeeper is None
-                and settings.metadata_log.knows_directories,
+                has_placement=settings.assigns_directories,
             )
         else:
             disks = RaftDisks(self, storage)

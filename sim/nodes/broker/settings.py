@@ -126,6 +126,11 @@ class BrokerSettings:
     heap: HeapSpec | None = None
     """``None``: unlimited memory."""
 
+    @property
+    def assigns_directories(self) -> bool:
+        """True if the controller knows log directories: under KRaft since 3.7 (KIP-858)."""
+        return self.zookeeper is None and self.metadata_log.knows_directories
+
     def observer(self, directory: str) -> DynamicMember | None:
         """Identity of a broker with that metadata directory in a dynamic quorum."""
         if not self.dynamic_quorum:

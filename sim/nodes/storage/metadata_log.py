@@ -87,7 +87,7 @@ class MetadataLogConfig:
 
     @property
     def form(self) -> RecordForm:
-        """How records of a new cluster are written."""
+        """Form of the records of a new cluster."""
         return RecordForm(dict(self.features)[FEATURE], self.supported)
 
     @property

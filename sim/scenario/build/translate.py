@@ -182,7 +182,7 @@ def group_config(config: Config, behaviours: Mapping[str, str]) -> GroupConfig:
         missing_sync=MissingSync(behaviours["group.missing_sync"]),
         fences_by_assignment=behaviours["group.commit_fencing"] == "assignment_epoch",
         has_topic_ids=behaviours["group.committed_topic"] == "id",
-        has_room_for_ids=is_since(config.version, "4.1"),
+        has_id_field=is_since(config.version, "4.1"),
         size_max=config.number("group.max.size"),
     )
 

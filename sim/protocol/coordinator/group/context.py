@@ -101,7 +101,7 @@ class GroupConfig:
     partitions, which are kept in the log, too, as are the times of target assignments (4.3)."""
     has_topic_ids: bool = False
     """True if commits of the consumer protocol name topics by id, which is written (4.2)."""
-    has_room_for_ids: bool = False
+    has_id_field: bool = False
     """True if committed offsets are written in version 4, which may have an id (4.1); not a
     setting."""
     size_max: int = (1 << 31) - 1
@@ -110,7 +110,7 @@ class GroupConfig:
     @property
     def no_topic_id(self) -> str | None:
         """Id in the value of a commit that names none: ``None`` where the value has no field."""
-        return "" if self.has_topic_ids or self.has_room_for_ids else None
+        return "" if self.has_topic_ids or self.has_id_field else None
 
 
 # No dataclasses: mypyc compiles none that is generic.
