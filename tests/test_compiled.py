@@ -131,6 +131,30 @@ def test_an_object_is_made_of_its_source_and_of_every_generated_header(tmp_path,
     assert replace(job, arguments=("-O2",)).made_of() != job.made_of()
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+def test_what_does_not_compile_with_what_is_kept_is_compiled_from_nothing(
+    tmp_path, monkeypatch, keeps
+):
+    kept = [tmp_path / compile_packages.CACHE, tmp_path / compile_packages.GENERATED]
+    attempts = []
+
+    def attempt():
+        attempts.append([path.exists() for path in kept])
+        if len(attempts) == 1:
+            raise SystemExit("no such member")
+
+    monkeypatch.setattr(compile_packages, "ROOT", tmp_path)
+    monkeypatch.setattr(compile_packages, "compile_packages", attempt)
+    if not keeps:
+        with pytest.raises(SystemExit):
+            compile_packages.compile_or_start_over()
+        return
+    for path in kept:
+        path.mkdir(parents=True)
+    compile_packages.compile_or_start_over()
+    assert attempts == [[True, True], [False, False]]
+
+
 NEEDS_A_COMPILER = pytest.mark.skipif(
     compile_packages.missing() != "", reason=compile_packages.missing()
 )

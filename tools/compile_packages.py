@@ -272,6 +272,27 @@ def said_only_if_it_fails() -> Iterator[None]:
         raise
 
 
+def compile_or_start_over() -> None:
+    """Compile what has changed; if that fails, everything.
+
+    Of a library that has not changed mypyc's cache keeps less than it knew: a call of an
+    enumeration in another library may then become C that no compiler takes.
+
+    Raises:
+        CCompilerError: If a C compiler refuses it from nothing, too; SystemExit if mypyc does.
+    """
+    try:
+        compile_packages()
+    except (SystemExit, CCompilerError):
+        kept = [path for path in (ROOT / CACHE, ROOT / GENERATED) if path.exists()]
+        if not kept:
+            raise
+        sys.stderr.write("compiling everything again: what is kept does not go together\n")
+        for path in kept:
+            shutil.rmtree(path)
+        compile_packages()
+
+
 def main() -> int:
     """Compile if it can be done and has not been done; 1 if it was demanded and cannot."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -286,7 +307,7 @@ def main() -> int:
         return int(demanded)
     sys.stderr.write("compiling what has changed of the simulator (minutes at first)\n")
     try:
-        compile_packages()
+        compile_or_start_over()
     except (SystemExit, CCompilerError) as error:
         sys.stderr.write(f"the simulator runs from its sources, slower: mypyc failed ({error})\n")
         return int(demanded)
