@@ -77,6 +77,12 @@ class Servers:
         self._free = sorted(self._free)[max(0, len(self._free) - count) :]
         self._free = [-(1 << 60)] * (count - len(self._free)) + self._free
 
+    def block(self, count: int, until: Micros) -> None:
+        """Keeps so many servers, those that are free first, occupied until an instant."""
+        for _ in range(count):
+            if self._free[0] < until:
+                heapreplace(self._free, until)
+
     def free_at(self) -> Micros:
         """Instant at which the next server is free."""
         return self._free[0]
@@ -133,6 +139,8 @@ class HostSpec:
     """Cores that those threads share; 0: each has one."""
     bandwidth_bits: int = 0
     """Of its interface, in bits per second; 0: that of the network."""
+    queued_requests: int = 0
+    """``queued.max.requests``; 0: no bound."""
 
 
 class Host:
@@ -175,6 +183,11 @@ class Host:
         self.nodes: list[HostedProcess] = []
         self.powered = True
         network.add_host(name, f"rack {rack}" if in_racks else CLIENTS, spec.bandwidth_bits)
+
+    @property
+    def queued_requests(self) -> int:
+        """Bound of the request queue; 0: none."""
+        return self._spec.queued_requests
 
     def _add_threads(self) -> None:
         """Makes its threads and cores; none is busy."""

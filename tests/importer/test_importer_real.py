@@ -90,7 +90,7 @@ controller.quorum.voters=1@c1:9093
 broker.rack={rack}
 num.io.threads=4
 ssl.protocol=TLSv1.2
-queued.max.requests=900
+socket.listen.backlog.size=900
 """
 
 
@@ -269,8 +269,8 @@ def test_what_all_servers_share_is_said_once_and_differences_by_broker(tmp_path)
     found = build(read_all(put(tmp_path, **texts, topics=OLD_TOPICS)), "10/s")
     assert found.absent == [
         f"all servers: ssl.protocol=TLSv1.2: Kafka's, not simulated here (default TLSv1.3): {difference('broker', 'ssl.protocol')}",
-        "broker-0, broker-1, broker-2, broker-3, broker-5: queued.max.requests=900: the request queue has no bound",
-        "broker-4: queued.max.requests=901: the request queue has no bound",
+        "broker-0, broker-1, broker-2, broker-3, broker-5: socket.listen.backlog.size=900: sockets have no buffer sizes",
+        "broker-4: socket.listen.backlog.size=901: sockets have no buffer sizes",
         "num.io.threads: not alike (4 of 0, 1, 2, 3, 5; 5 of 4); here all brokers have 4",
     ]
 

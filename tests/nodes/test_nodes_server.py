@@ -45,21 +45,26 @@ class Client:
 class Server(ServerNode):
     """A server with the desk and nothing else."""
 
+    stalled_until = 0
+
+    def may_decide_at(self, request):
+        return self.stalled_until
+
     def boot(self):
         self.port = self.add_machine("desk", self.desk)
         self.route(self.port, MetadataRequest)
 
 
 class Scene:
-    def __init__(self, handlers):
+    def __init__(self, handlers, cpu=CPU, **spec):
         self.kernel = Kernel(0)
         self.streams = Streams(1)
         self.trace = Trace(None)
         self.network = Network(self.kernel, self.streams, NetworkSpec())
         self.network.add_host("client", "clients")
-        host = Host("broker-1", "", self.network, HostSpec(request_handlers=handlers))
+        host = Host("broker-1", "", self.network, HostSpec(request_handlers=handlers, **spec))
         self.desk = Desk()
-        self.server = Server(1, "broker-1", host, self, CPU)
+        self.server = Server(1, "broker-1", host, self, cpu)
         self.server.desk = self.desk
         self.server.start()
 
@@ -195,3 +200,62 @@ def test_a_thread_that_waited_takes_a_while_to_wake_up_and_a_busy_one_does_not(b
     assert first == 1_000 + 30 + 100
     second = threads.take(first - 50 if busy else first + 50, 100)
     assert second == (first + 100 if busy else first + 50 + 30 + 100)
+
+
+def read_by_a_full_queue(bound):
+    """Six requests at once, 1 ms each, for one handler and one network thread; when it is free."""
+    scene = Scene(1, CpuSpec(handler_request_us=1_000), network_threads=1, queued_requests=bound)
+    links = [scene.connect() for _ in range(6)]
+    began = scene.kernel.time
+    for link in links:
+        scene.server.on_message(link, MetadataRequest(("orders",)), 1, began)
+    free = scene.server.host.network_threads.free_at() - began
+    scene.run(10_000)
+    return free, [at - began for at, _ in scene.desk.asked]
+
+
+def test_a_network_thread_that_cannot_enqueue_is_blocked_until_a_handler_takes_a_request():
+    """The handler has one and the queue two: the fourth waits for the turn of the second."""
+    unbounded, asked = read_by_a_full_queue(0)
+    assert unbounded < 200, "six messages are read"
+    ample, asked_of_ample = read_by_a_full_queue(5)
+    blocked, asked_of_two = read_by_a_full_queue(2)
+    assert unbounded == ample
+    assert 3_000 < blocked < 3_200, "the sixth has a place when the fourth is taken"
+    assert asked == asked_of_ample == asked_of_two, "handlers have work all the time"
+
+
+@pytest.mark.parametrize(("bound", "read"), [(0, 9), (3, 5)])
+def test_a_queue_that_no_handler_empties_keeps_all_further_requests_in_their_sockets(bound, read):
+    """Two handlers wait for a disk and three requests are in the queue: no other is read."""
+    scene = Scene(2, network_threads=1, queued_requests=bound)
+    server, threads = scene.server, scene.server.host.network_threads
+    links = [scene.connect() for _ in range(9)]
+    server.stalled_until = scene.kernel.time + 5_000_000
+    for link in links:
+        server.on_message(link, MetadataRequest(("orders",)), 1, scene.kernel.time)
+        scene.run(1_000)
+    assert len(links) - len(server._unread) == read
+    scene.run(1_000_000)
+    assert len(links) - len(server._unread) == read
+    assert (threads.free_at() > scene.kernel.time) is bool(bound), "and none is answered"
+    scene.run(5_000_000)
+    assert [token for _, token in scene.desk.asked] == list(range(1, 10))
+    assert threads.free_at() < scene.kernel.time
+
+
+def test_a_restarted_process_has_an_empty_request_queue():
+    scene = Scene(1, network_threads=1, queued_requests=1)
+    scene.server.stalled_until = scene.kernel.time + 60_000_000
+    for link in [scene.connect() for _ in range(5)]:
+        scene.server.on_message(link, MetadataRequest(("orders",)), 1, scene.kernel.time)
+        scene.run(1_000)
+    assert scene.server._unread
+    scene.server.crash()
+    scene.run(1_000_000)
+    scene.server.start()
+    scene.server.stalled_until = 0
+    link = scene.connect()
+    scene.server.on_message(link, MetadataRequest(("orders",)), 1, scene.kernel.time)
+    scene.run(1_000)
+    assert len(scene.desk.asked) == 1

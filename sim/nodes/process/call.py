@@ -19,6 +19,8 @@ class Call:
     started_us: Micros
     finished_us: Micros
     decided_us: Micros
+    is_delayed: bool
+    """True if its service has ended and it waits for a disk."""
 
     def __init__(
         self,
@@ -27,15 +29,13 @@ class Call:
         correlation: int,
         sent_us: Micros,
         arrived_us: Micros,
-        started_us: Micros,
-        finished_us: Micros,
-        decided_us: Micros = 0,
     ) -> None:
         self.link = link
         self.request = request
         self.correlation = correlation
         self.sent_us = sent_us
         self.arrived_us = arrived_us
-        self.started_us = started_us
-        self.finished_us = finished_us
-        self.decided_us = decided_us
+        self.started_us = 0
+        self.finished_us = 0
+        self.decided_us = 0
+        self.is_delayed = False

@@ -4,8 +4,6 @@ One request per connection is served at a time: the connection is muted from rec
 response has been handed to the socket, so a pipelining client's next request waits in the socket. A
 request costs a network thread and a request handler, and one event of the kernel.
 
-Left out: ``queued.max.requests`` (the request queue has no bound).
-
 Source: ``kafka.network.SocketServer``, ``KafkaRequestHandlerPool``.
 """
 
@@ -26,6 +24,7 @@ from sim.nodes.process.dispatcher import TRY_AGAIN_US
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
 from sim.nodes.process.request_guard import RequestGuard
+from sim.nodes.process.request_queue import RequestQueue
 from sim.nodes.process.throttling import Throttling
 from sim.protocol import effects as fx
 from sim.protocol.acls import Acl
@@ -50,7 +49,7 @@ class _Link:
     """The server's end of one connection."""
 
     muted: bool = False
-    waiting: deque[tuple[Request, int, Micros, Micros]] = field(default_factory=deque)
+    waiting: deque[Call] = field(default_factory=deque)
 
 
 class ServerNode(Node):
@@ -89,6 +88,9 @@ class ServerNode(Node):
         self._young_left: Bytes = cpu.young_bytes
         """Bytes until the next young collection."""
         self._cold = ColdReads(host)
+        self._waiting = RequestQueue(host)
+        self._unread: deque[Call] = deque()
+        """Requests in the sockets of a process whose request queue is jammed."""
         self._requests: TableWriter[RequestsRow] = world.trace.table("requests")
 
     def route(self, port: Port, *requests: type[Request]) -> None:
@@ -132,6 +134,8 @@ class ServerNode(Node):
         self._backlog = {}
         self._slowed.clear()
         self._cold.pending.clear()
+        self._waiting.clear()
+        self._unread.clear()
         if self.acceptor is not None:
             self.acceptor.reset()
 
@@ -164,7 +168,7 @@ class ServerNode(Node):
         said_hello = self._backlog.pop(link, False)
         state = self._links.get(link)
         if state is not None:
-            self._next(link, state)
+            self._next(state)
             if said_hello:
                 self.on_hello(link)
 
@@ -216,33 +220,55 @@ class ServerNode(Node):
             return
         if self.acceptor is not None:
             self.acceptor.used(link)
-        now = self.kernel.time
+        call = Call(link, message, correlation, sent_us, self.kernel.time)
         if state.muted:
-            state.waiting.append((message, correlation, sent_us, now))
+            state.waiting.append(call)
         else:
             state.muted = True
-            self._queue(link, message, correlation, sent_us, now)
+            self._queue(call)
 
-    def _queue(
-        self,
-        link: Connection,
-        request: Request,
-        correlation: int,
-        sent_us: Micros,
-        arrived: Micros,
-    ) -> None:
+    def _queue(self, call: Call) -> None:
+        """Reads a request, unless the request queue is jammed."""
+        if not self._unread and not self._waiting.is_jammed(self.kernel.time):
+            self._read_request(call)
+            return
+        self._unread.append(call)
+        if len(self._unread) == 1:
+            self._block()
+
+    def _block(self) -> None:
+        """Blocks network threads with unread requests until the queue is looked at again."""
+        until = self.kernel.time + TRY_AGAIN_US
+        threads = self.host.network_threads
+        threads.block(min(len(self._unread), threads.count), until)
+        self.call_at(until, self._read_again)
+
+    def _read_again(self) -> None:
+        """Reads requests from sockets as far as the queue has places."""
+        while self._unread and not self._waiting.is_jammed(self.kernel.time):
+            self._read_request(self._unread.popleft())
+        if self._unread:
+            self._block()
+
+    def _read_request(self, call: Call) -> None:
         """Pays: a network thread reads the request, then a handler takes its time."""
         now = self.kernel.time
+        request = call.request
         size = request.size_bytes
         self._young_left -= size + self.cpu.young_request_bytes
         if self._young_left < 0:
             self._collect_young()
-        received = self.host.network_threads.take(now, self.cpu.transfer_us(size, link.tls))
+        transfer = self.cpu.transfer_us(size, call.link.tls)
+        received = self.host.network_threads.take(now, transfer)
         service = self.service_us(request, size)
-        finished = self.host.request_handlers.take(received, service)
-        call = Call(link, request, correlation, sent_us, arrived, finished - service, finished)
-        scheduled = self.call_at(finished, self._decide, call)
-        if self.host.request_handlers.factor != 1:
+        handlers = self.host.request_handlers
+        waits = handlers.free_at() > received
+        call.finished_us = handlers.take(received, service)
+        call.started_us = call.finished_us - service
+        if waits:
+            self._waiting.put(received, call.finished_us - service * handlers.factor)
+        scheduled = self.call_at(call.finished_us, self._decide, call)
+        if handlers.factor != 1:
             self._slowed.append((scheduled, call))
             while self._slowed[0][1].finished_us < now:
                 self._slowed.popleft()
@@ -263,6 +289,7 @@ class ServerNode(Node):
                 call.started_us = min(call.started_us, call.finished_us)
                 self.call_at(call.finished_us, self._decide, call)
         self._slowed.clear()
+        self._waiting.speed_up(now, by)
 
     def may_decide_at(self, request: Request) -> Micros:  # noqa: ARG002 - brokers look at it
         """Instant until which a handler waits for the disk; long past if it does not."""
@@ -298,8 +325,10 @@ class ServerNode(Node):
         now = self.kernel.time
         until = self.may_decide_at(call.request)
         if until > now:
+            self._waiting.delay(call)
             self.call_at(min(until, now + TRY_AGAIN_US), self._decide, call)
             return
+        self._waiting.end_delay(call)
         call.decided_us = now
         if now > call.finished_us:
             self.host.request_handlers.hold(call.finished_us, now)
@@ -378,7 +407,7 @@ class ServerNode(Node):
         """Handles a connection's next requests, if it is still open."""
         state = self._links.get(link)
         if state is not None:
-            self._next(link, state)
+            self._next(state)
 
     def _answer(self, call: Call, state: _Link, response: Response | None) -> None:
         now = self.kernel.time
@@ -395,7 +424,7 @@ class ServerNode(Node):
                 response, call.correlation, self.host.network_threads.take(now, write_us)
             )
         self._note_request(call, now, size)
-        self._next(call.link, state)
+        self._next(state)
 
     def _read(
         self,
@@ -419,13 +448,12 @@ class ServerNode(Node):
             return
         call.link.to_client.send(response, call.correlation)
         self._note_request(call, self.kernel.time, response.size_bytes)
-        self._next(call.link, state)
+        self._next(state)
 
-    def _next(self, link: Connection, state: _Link) -> None:
+    def _next(self, state: _Link) -> None:
         """The connection's response is in the socket: takes the next request."""
         if state.waiting:
-            request, correlation, sent_us, arrived = state.waiting.popleft()
-            self._queue(link, request, correlation, sent_us, arrived)
+            self._queue(state.waiting.popleft())
         else:
             state.muted = False
 

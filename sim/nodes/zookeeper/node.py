@@ -8,6 +8,7 @@ Source: ``org.apache.zookeeper.server.quorum.QuorumPeerMain`` (3.8).
 """
 
 from sim.ids import NodeId, server_name
+from sim.nodes.process.call import Call
 from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.process.dispatcher import TRY_AGAIN
 from sim.nodes.process.port import Port
@@ -97,7 +98,7 @@ class ZooKeeperNode(ServerNode):
     ) -> None:
         """Takes a session's requests in as they come; one that waits does not hold up the next."""
         if isinstance(message, _OF_SESSIONS) and link in self._links:
-            self._queue(link, message, correlation, sent_us, self.kernel.time)
+            self._queue(Call(link, message, correlation, sent_us, self.kernel.time))
         else:
             super()._receive_message(link, message, correlation, sent_us)
 

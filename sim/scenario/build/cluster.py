@@ -86,6 +86,7 @@ class Builder:
             config.number("num.network.threads"),
             config.number("num.io.threads"),
             scenario.cluster.disk.page_cache_bytes,
+            queued_requests=self._queued_requests(),
         )
         self._cpu = translate.cpu_spec(scenario.cluster.cpu)
         self._changing = changed_names(scenario.faults)
@@ -94,6 +95,12 @@ class Builder:
         self._brokers = tuple(b.node for b in scenario.cluster.brokers)
         self.bootstrap = tuple(b.node for b in scenario.cluster.first_brokers)
         """``bootstrap.servers`` of every client."""
+
+    def _queued_requests(self) -> int:
+        """Bound of the request queue of Kafka's servers; Redpanda's have no such queue."""
+        cluster = self.scenario.cluster
+        raft = cluster.replication == "raft"
+        return 0 if raft else cluster.config.number("queued.max.requests")
 
     # -- servers ----------------------------------------------------------------------------------
 
@@ -157,7 +164,7 @@ class Builder:
             bandwidth_bits=cluster.bandwidth_of(server) * 8,
         )
         if server.node >= FIRST_ZOOKEEPER_ID:
-            threads = replace(threads, network_threads=1, request_handlers=1)
+            threads = replace(threads, network_threads=1, request_handlers=1, queued_requests=0)
         host = Host(
             server.name,
             server.rack,

@@ -116,14 +116,14 @@ _SERVER: Final[tuple[Overlay, ...]] = (
     *modelled(
         "num.network.threads",
         "num.io.threads",
+        "queued.max.requests",
     ),
     *absent(
         "background work takes no threads",
         "background.threads",
     ),
     *absent(
-        "the request queue has no bound",
-        "queued.max.requests",
+        "memory for requests has no bound of its own",
         "queued.max.request.bytes",
     ),
     *narrowed(

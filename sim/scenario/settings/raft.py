@@ -63,6 +63,7 @@ OF_ISR: Final = (
     "replica.socket.timeout.ms",
     "num.replica.fetchers",
     "num.replica.alter.log.dirs.threads",
+    "queued.max.requests",
     "authorizer.class.name",
     "super.users",
     "allow.everyone.if.no.acl.found",

@@ -168,3 +168,30 @@ def test_the_estimate_knows_closed_loops_and_curves():
     half = {"rate": "100/s", "curve": {"period": "20s", "amplitude": "100%"}}
     (flow,) = flows(load_text(text_of(producer=half, lasts="10s")))
     assert 1_600 < flow.records < 1_670
+
+
+def network_threads_of(tmp_path, **config):
+    """The busiest second of a broker's network threads under forty clients, in 1/1000."""
+    busy = {"cpu": {"handler.request": "2ms"}, "brokers": 1}
+    slow = {"num.io.threads": 1, "num.network.threads": 1, **config}
+    ran = go(
+        tmp_path, producers=[LOOP | {"count": 40, "clients": 1, "think.time": "1ms"}],
+        topic={"partitions": 1, "replication.factor": 1, "config": {"min.insync.replicas": 1}},
+        cluster=busy, config=slow, lasts="3s",
+    )  # fmt: skip
+    assert ran.verdict["held"]
+    return max(row["network_threads_ratio"] for row in ran.rows("load", node="broker-1"))
+
+
+def test_a_full_request_queue_keeps_network_threads_busy_with_waiting(tmp_path):
+    """Each of forty clients has one request at the broker, whose one handler does 500 a second."""
+    assert network_threads_of(tmp_path) < 100
+    assert network_threads_of(tmp_path, **{"queued.max.requests": 40}) < 100
+    assert network_threads_of(tmp_path, **{"queued.max.requests": 5}) > 800
+
+
+def test_a_request_queue_needs_a_place_and_is_kafkas():
+    with pytest.raises(ScenarioError, match=r"queued\.max\.requests"):
+        load_text(text_of(config={"queued.max.requests": 0}))
+    with pytest.raises(ScenarioError, match=r"means nothing with cluster\.replication: raft"):
+        load_text(text_of(config={"queued.max.requests": 9}, cluster={"replication": "raft"}))
