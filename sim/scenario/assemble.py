@@ -6,7 +6,7 @@ Source of the modelling defaults: section 5.3 of the semantics (network, disk an
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from sim.ids import FIRST_CONTROLLER_ID, FIRST_ZOOKEEPER_ID, OFFSETS_TOPIC, NodeId
 from sim.scenario import tiered
@@ -17,7 +17,6 @@ from sim.scenario.faults.targets import Targets
 from sim.scenario.model import acls
 from sim.scenario.model.apps import ProcessorModel, ProcessorSpec
 from sim.scenario.model.clients import (
-    RECORD_SIZE_MIN,
     ConsumerModel,
     ConsumerSpec,
     ProducerModel,
@@ -57,10 +56,6 @@ from sim.scenario.settings.resolved import Config
 from sim.scenario.text.names import check_name
 from sim.scenario.text.problems import Problem, gather, nearest, one_of
 from sim.units import Micros
-
-HEADER_OVERHEAD_BYTES: Final = 10
-"""More than a record header takes beside its value."""
-
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -364,14 +359,7 @@ class _Clients:
         """One entry of ``producers``."""
         self._check_name("name", model.name)
         topic = self._topic("topic", model.topic)
-        if model.record_size < RECORD_SIZE_MIN:
-            raise Problem(
-                ("record.size",),
-                f"{model.record_size}B",
-                f"at least {RECORD_SIZE_MIN}B, in which a record names itself",
-            )
         keys, skew = load.keys(model)
-        headers = model.record_headers
         config = _below(
             ("config",),
             lambda: cross_rules.producer_config(
@@ -381,9 +369,7 @@ class _Clients:
             ),
         )
         source = _below(("config",), lambda: self._partitioner(config))
-        size = model.record_size + headers.count * (headers.size + HEADER_OVERHEAD_BYTES)
-        key = "record.headers" if headers.count else "record.size"
-        _below((key,), lambda: cross_rules.check_record(size, config, topic))
+        record_size = load.record_size(model, config, topic)
         stop = self._end_us if model.stop_us is None else model.stop_us
         self._check_times(model.start_us, stop)
         load.check_arrivals(model)
@@ -393,6 +379,7 @@ class _Clients:
         producer = filled(
             ProducerSpec,
             model,
+            record_size=record_size,
             rate_per_s=load.rate(model, config, self._cluster),
             key_count=keys,
             key_skew=skew,

@@ -103,6 +103,13 @@ class Noise:
         places = np.arange(start, start + size, dtype=np.int64) % len(pool)
         return pool[places].reshape(count, self.bytes_each)
 
+    def of(self, number: int, size: Bytes) -> bytes:
+        """The first bytes of one record's noise, at most ``bytes_each``."""
+        pool = self._pool
+        start = number * self.bytes_each % len(pool)
+        head = pool[start : start + size].tobytes()
+        return head if len(head) == size else head + pool[: size - len(head)].tobytes()
+
 
 _templates: dict[tuple[Bytes, bool, Style], BatchTemplate] = {}
 
@@ -158,6 +165,7 @@ def build_producer_batch(
     noise: Noise | None = None,
     tombstones: NDArray[np.bool_] | None = None,
     transactional: bool = False,
+    value_sizes: Int64s | None = None,
 ) -> RecordBatch:
     """A producer's batch as its client encodes it: base offset 0, leader epoch unknown.
 
@@ -165,7 +173,7 @@ def build_producer_batch(
         producer_index: Number of the simulated producer.
         first_record: Its number, in this partition, of the first record; the rest count on.
         intended_us: Intended instant of sending, one per record, at least one.
-        value_size: Bytes of every value, at least :data:`MIN_VALUE_BYTES`.
+        value_size: Bytes of every value, at least :data:`MIN_VALUE_BYTES`; or of the largest.
         timestamps_ms: Kafka timestamp of each record.
         key_ids: Key of each record, not negative; ``None`` for null keys.
         producer_id: Idempotent producer's id; -1 for none.
@@ -177,6 +185,7 @@ def build_producer_batch(
         noise: Source of noise; required if the style has any.
         tombstones: Which records are tombstones; ``None`` for none.
         transactional: Whether the batch belongs to a transaction.
+        value_sizes: Bytes of each value, with the same share of noise; ``None``: all alike.
     """
     assert value_size >= MIN_VALUE_BYTES, f"a value has {MIN_VALUE_BYTES} bytes or more"
     if tombstones is not None and not tombstones.any():
@@ -188,7 +197,8 @@ def build_producer_batch(
     long_keys = key_ids is not None and int(np.maximum.reduce(key_ids)) > _LARGEST_SHORT_KEY
     even = last <= STAMP_MAX and int(np.minimum.reduce(deltas)) >= 0
     flags = TRANSACTIONAL if transactional else 0
-    plain = codec == "none" and tombstones is None and noise is None and not long_keys
+    alike = tombstones is None and noise is None and value_sizes is None
+    plain = codec == "none" and alike and not long_keys
     if plain and even and _FEW_RECORDS < count <= _TEMPLATE_ROWS:
         template_of_batch = _batch_template(value_size, count, style, keyed=key_ids is not None)
         digits = None if key_ids is None else _digits(key_ids)
@@ -201,10 +211,18 @@ def build_producer_batch(
         )
     batch = _Content(
         producer_index, first_record, intended_us, value_size, deltas, key_ids, style, noise,
-        tombstones,
+        tombstones, value_sizes,
     )  # fmt: skip
     data, raw_bytes = batch.encode(
-        base, last, producer_id, producer_epoch, base_sequence, codec, level, flags, slow=long_keys
+        base,
+        last,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        codec,
+        level,
+        flags,
+        slow=long_keys or value_sizes is not None,
     )
     return RecordBatch(
         data, producer_index=producer_index, first_record=first_record, checked=True,
@@ -341,6 +359,7 @@ class _Content:
         style: Style,
         noise: Noise | None,
         tombstones: NDArray[np.bool_] | None,
+        value_sizes: Int64s | None,
     ) -> None:
         self.producer_index = producer_index
         self.first_record = first_record
@@ -351,6 +370,7 @@ class _Content:
         self.style = style
         self.noise = noise
         self.tombstones = tombstones
+        self.value_sizes = value_sizes
 
     def encode(
         self,
@@ -396,7 +416,9 @@ class _Content:
         intended, deltas = self.intended_us.tolist(), self.deltas.tolist()
         keys = None if self.key_ids is None else self.key_ids.tolist()
         dead = None if self.tombstones is None else self.tombstones.tolist()
-        noise = None if self.noise is None else self.noise.rows(self.first_record, count)
+        sizes = [self.value_size] * count
+        if self.value_sizes is not None:
+            sizes = self.value_sizes.tolist()
         headers = headers_of(self.style)
         body = []
         for i in range(count):
@@ -405,10 +427,19 @@ class _Content:
             if dead is not None and dead[i]:
                 record = NewRecord(0, key, None, tombstone_headers(payload, self.style))
             else:
-                hiss = b"" if noise is None else noise[i].tobytes()
-                record = NewRecord(0, key, encode_value(payload, self.value_size, hiss), headers)
+                hiss = self._noise_of(i, sizes[i])
+                record = NewRecord(0, key, encode_value(payload, sizes[i], hiss), headers)
             body.append(encode_record(record, deltas[i], i))
         return body
+
+    def _noise_of(self, place: int, size: Bytes) -> bytes:
+        """Noise of one record, the same share of its filler as of the largest value's."""
+        noise = self.noise
+        if noise is None:
+            return b""
+        most = max(1, self.value_size - PAYLOAD.size)
+        share = noise.bytes_each * (size - PAYLOAD.size) // most
+        return noise.of(self.first_record + place, share)
 
     def rows(self, last: int) -> list[bytes]:
         """The records in stretches of one shape; ``last`` is the largest timestamp delta."""

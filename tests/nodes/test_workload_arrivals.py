@@ -14,6 +14,7 @@ from sim.nodes.clients.workload import (
     WorkloadSpec,
     ZipfKeys,
 )
+from sim.protocol.clients.producer.events import TOMBSTONE
 from sim.rng import Streams
 from sim.units import LONG_AGO, SECOND
 
@@ -45,7 +46,7 @@ def tombstones(ppm, *, seed=1):
     while (block := workload.next_block()) is not None:
         blocks.append(block)
     keys = np.concatenate([b.key_ids for b in blocks])
-    return keys, None if ppm == 0 else np.concatenate([b.tombstones for b in blocks])
+    return keys, None if ppm == 0 else np.concatenate([b.value_sizes for b in blocks]) == TOMBSTONE
 
 
 def test_tombstones_have_their_share_and_move_no_other_draw():

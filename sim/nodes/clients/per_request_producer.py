@@ -39,14 +39,14 @@ class RequestQueue:
         self._next += 1
         if self._next == len(block.instants_us):
             self._block, self._next = self._workload.next_block(), 0
-        keys, dead = block.key_ids, block.tombstones
+        keys, sizes = block.key_ids, block.value_sizes
         one = slice(first, first + 1)
         return OneRecord(
             self._workload,
             ArrivalBlock(
                 block.instants_us[one],
                 None if keys is None else keys[one],
-                None if dead is None else dead[one],
+                None if sizes is None else sizes[one],
             ),
         )
 

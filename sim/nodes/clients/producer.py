@@ -18,6 +18,7 @@ from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
 from sim.protocol.clients.producer.config import ProducerConfig, ProducerSetup
 from sim.protocol.clients.producer.events import (
+    TOMBSTONE,
     ApplicationPaused,
     ApplicationResumed,
     ArrivalSource,
@@ -212,6 +213,7 @@ class ProducerNode(Node):
             self._compressed(port, effect, request, cost)
 
     def _encode(self, draft: ProducerBatchDraft) -> RecordBatch:
+        sizes = draft.value_sizes
         return build_producer_batch(
             producer_index=self.index,
             first_record=draft.first_record,
@@ -226,15 +228,17 @@ class ProducerNode(Node):
             level=self.config.compression_level,
             style=self._style,
             noise=self._noise,
-            tombstones=draft.tombstones,
+            tombstones=None if sizes is None else sizes == TOMBSTONE,
+            value_sizes=sizes if self.spec.sizes is not None else None,
             transactional=self._transactional,
         )
 
     def _write_keys(self, draft: ProducerBatchDraft, table: TableWriter[RecordKeysRow]) -> None:
-        keys, dead = draft.key_ids, draft.tombstones
+        keys, sizes = draft.key_ids, draft.value_sizes
         if keys is None:
             return
-        places = np.zeros(0, np.int32) if dead is None else np.flatnonzero(dead).astype(np.int32)
+        dead = np.zeros(0) if sizes is None else np.flatnonzero(sizes == TOMBSTONE)
+        places = dead.astype(np.int32)
         where = (draft.partition.topic, draft.partition.partition)
         table.add(
             (self.kernel.now(), self.index, *where, draft.first_record, len(keys),

@@ -2,7 +2,7 @@
 
 The same seed gives the same instants and keys whatever happens to the producer: a process that
 restarts skips records intended for the time before. Closed loops (an application that waits for its
-acknowledgements) are in ``closed_loop``. Left out: values of different sizes, several topics.
+acknowledgements) are in ``closed_loop``. Left out: several topics.
 """
 
 import math
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sim.errors import SimulationError
 from sim.nodes.clients.curves import Curve
 from sim.nodes.clients.surges import Surge, SurgingTime
-from sim.protocol.clients.producer.events import ArrivalBlock
+from sim.protocol.clients.producer.events import TOMBSTONE, ArrivalBlock
 from sim.rng import Streams, VectorStream
 from sim.units import LONG_AGO, MIB, Bytes, Micros
 from sim.wire.payload import Noise
@@ -95,20 +95,33 @@ class ZipfKeys:
 
 
 @dataclass(frozen=True, slots=True)
+class ValueSizes:
+    """Sizes of values in bytes, each with the share of the records that it or one before has."""
+
+    sizes: tuple[Bytes, ...]
+    shares: tuple[float, ...]
+
+    def draw(self, units: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The sizes at places of the distribution in [0, 1)."""
+        places = np.searchsorted(np.array(self.shares[:-1]), units, side="right")
+        return np.array(self.sizes, dtype=np.int64)[places]
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """One producer's records: all of one topic, all with values of one size.
+    """One producer's records, all of one topic.
 
     Attributes:
         topic: Their topic.
         arrivals: Their intended times.
-        value_bytes: Size of each value, at least :data:`VALUE_BYTES_MIN`.
+        value_bytes: Size of each value, or of the largest, at least :data:`VALUE_BYTES_MIN`.
         keys: Distribution of keys; ``None`` for records without keys.
         start_us: The first instant.
         end_us: No record is intended for this instant or later.
         tombstone_ppm: Records in a million without a value; records have keys then.
         header_count: Headers of each record.
         header_bytes: Size of each header's value.
-        noise_bytes: Incompressible part of each value's filler.
+        noise_bytes: Incompressible part of each value's filler, or of the largest's.
         surges: In the order of time.
         hot_ppm: Records in a million that have the first key, whatever the distribution.
         curve: Levels of the rate over a period, around its mean; ``None``: always the same.
@@ -116,6 +129,7 @@ class WorkloadSpec:
         think_us: Time from an answer to a client's next record; the mean, if at random.
         thinks_at_random: Whether that time is exponential.
         pause_us: The least of it.
+        sizes: Distribution of values' sizes; ``None``: all are alike.
     """
 
     topic: str
@@ -135,6 +149,7 @@ class WorkloadSpec:
     think_us: Micros = 0
     thinks_at_random: bool = False
     pause_us: Micros = 0
+    sizes: ValueSizes | None = None
 
     def __post_init__(self) -> None:
         if self.value_bytes < VALUE_BYTES_MIN:
@@ -175,7 +190,7 @@ class Workload:
     def next_block(self) -> ArrivalBlock | None:
         """Next arrivals, or ``None`` at the end."""
         for instants in self._blocks:
-            keys, dead = self._draw.draw(len(instants))
+            keys, sizes = self._draw.draw(len(instants))
             first, stop = np.searchsorted(instants, [self._after, self._end]).tolist()
             if stop < len(instants):
                 self._blocks = iter(())
@@ -183,7 +198,7 @@ class Workload:
                 return ArrivalBlock(
                     instants[first:stop],
                     None if keys is None else keys[first:stop],
-                    None if dead is None else dead[first:stop],
+                    None if sizes is None else sizes[first:stop],
                 )
         return None
 
@@ -198,12 +213,12 @@ def noise_for(spec: WorkloadSpec, streams: Streams, name: str) -> Noise | None:
     """
     if not spec.noise_bytes:
         return None
-    pool = streams.vector(f"workload/{name}/noise").octets(max(_NOISE_POOL_BYTES, spec.noise_bytes))
-    return Noise(pool, spec.noise_bytes)
+    size = max(_NOISE_POOL_BYTES, spec.noise_bytes)
+    return Noise(streams.vector(f"workload/{name}/noise").octets(size), spec.noise_bytes)
 
 
 class RecordDraw:
-    """Draws keys and tombstones of one producer's records, in the order of its sends.
+    """Draws keys and sizes of one producer's records, in the order of its sends.
 
     Args:
         spec: Its settings.
@@ -217,16 +232,23 @@ class RecordDraw:
         self._hot = streams.vector(f"workload/{name}/hot")
         self._tombstone_share = spec.tombstone_ppm / 1_000_000
         self._tombstones = streams.vector(f"workload/{name}/tombstones")
+        self._value_bytes = spec.value_bytes
+        self._sizes = spec.sizes
+        self._units_of_sizes = streams.vector(f"workload/{name}/sizes")
 
-    def draw(self, count: int) -> tuple[NDArray[np.int64] | None, NDArray[np.bool_] | None]:
-        """Key ids and tombstones of the next records; ``None`` where there are none."""
+    def draw(self, count: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+        """Key ids and sizes of the next records; ``None`` where all are alike or there are none."""
         keys = self._keys.draw(count)
         if keys is not None and self._hot_share:
             keys[self._hot.units(count) < self._hot_share] = 0
-        dead = None
+        sizes = None
+        if self._sizes is not None:
+            sizes = self._sizes.draw(self._units_of_sizes.units(count))
         if self._tombstone_share:
-            dead = self._tombstones.units(count) < self._tombstone_share
-        return keys, dead
+            if sizes is None:
+                sizes = np.full(count, self._value_bytes, dtype=np.int64)
+            sizes[self._tombstones.units(count) < self._tombstone_share] = TOMBSTONE
+        return keys, sizes
 
 
 class _KeyDraw:

@@ -13,6 +13,7 @@ from sim.nodes.clients.workload import (
     Rate,
     Steady,
     UniformKeys,
+    ValueSizes,
     WorkloadSpec,
     ZipfKeys,
 )
@@ -55,11 +56,16 @@ def workload_of(spec: ProducerSpec, surges: tuple[Surge, ...]) -> WorkloadSpec:
         keys = UniformKeys(spec.key_count)
     elif spec.keys == "zipf":
         keys = ZipfKeys(spec.key_count, spec.key_skew)
-    filler = spec.record_size - VALUE_BYTES_MIN
+    largest, sizes = spec.record_size, None
+    if spec.record_sizes is not None:
+        values, until = spec.record_sizes.table
+        largest = max(values)
+        sizes = ValueSizes(values, tuple(share / until[-1] for share in until))
+    filler = largest - VALUE_BYTES_MIN
     return WorkloadSpec(
         spec.topic,
         arrivals,
-        spec.record_size,
+        largest,
         keys,
         spec.start_us,
         spec.stop_us,
@@ -74,4 +80,5 @@ def workload_of(spec: ProducerSpec, surges: tuple[Surge, ...]) -> WorkloadSpec:
         think_us=spec.think_us or 0,
         thinks_at_random=spec.arrivals == "poisson",
         pause_us=PAUSE_US,
+        sizes=sizes,
     )

@@ -1,6 +1,7 @@
 """Producers and consumers of a scenario, as a file has them and with everything filled in."""
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import mul
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainSerializer
@@ -21,6 +22,7 @@ from sim.scenario.model.types import (
     Strict,
     Words,
 )
+from sim.substrate.distributions import Spread, quantile_table
 from sim.units import Bytes
 
 SHARE_MODE: Final = "share.acknowledgement.mode"
@@ -91,6 +93,35 @@ class CurveModel(Strict, frozen=True):
         return max(level for _, level in levels) * self.period_us / area
 
 
+class SizesModel(Strict, frozen=True):
+    """Sizes of values: a log-normal distribution by quantiles, or sizes with their shares."""
+
+    p50: Size | None = None
+    p99: Size | None = Field(None, description="with p50")
+    max: Size | None = Field(None, description="with p50: no value is larger; default: as drawn")
+    values: dict[Size, Share] | None = Field(
+        None, description="instead: the share of each size, as in {200B: 90%, 1MiB: 10%}"
+    )
+
+    @property
+    def table(self) -> tuple[tuple[Bytes, ...], tuple[int, ...]]:
+        """Sizes, and the share that each or one before has, in equal parts of the last number."""
+        if self.values is not None:
+            return tuple(self.values), tuple(accumulate(self.values.values()))
+        p50, p99 = self.p50 or 0, self.p99 or 0  # checked when they are read
+        drawn = quantile_table(Spread(p50, p99))
+        most = drawn[-1] if self.max is None else self.max
+        sizes = tuple(min(most, max(RECORD_SIZE_MIN, size)) for size in drawn)
+        return sizes, tuple(range(1, len(sizes) + 1))
+
+    @property
+    def mean(self) -> Bytes:
+        """The mean size, rounded."""
+        sizes, until = self.table
+        shares = [after - before for before, after in pairwise((0, *until))]
+        return round(sum(map(mul, sizes, shares)) / until[-1])
+
+
 class HeadersModel(Strict, frozen=True):
     """Headers of each record, all alike; ``size`` is that of each header's value."""
 
@@ -131,7 +162,10 @@ class ProducerModel(Strict, frozen=True):
         description="of each client, from an answer to its next record; arrivals: poisson draws it",
     )
     record_size: Size = Field(1_024, alias="record.size")
-    """Of each record's value."""
+    """Of each record's value; the mean of ``record.sizes``, once everything is filled in."""
+    record_sizes: SizesModel | None = Field(
+        None, alias="record.sizes", description="instead of record.size: their distribution"
+    )
     record_headers: HeadersModel = Field(
         default_factory=lambda: HeadersModel.model_construct(count=0, size=16),
         alias="record.headers",
@@ -182,8 +216,10 @@ class ProducerSpec(ProducerModel, frozen=True):
     """Text of the file that ``partitioner.class`` names; empty for a class of Kafka's."""
 
     def meaningless(self) -> Fields:
-        """Details of keys that there are not, and the rate of closed loops."""
+        """Details of keys that there are not, the rate of closed loops, and a mean."""
         names = () if self.clients is None else ("rate_per_s",)
+        if self.record_sizes is not None:
+            names = (*names, "record_size")
         of_keys = ("key_count", "tombstone_ppm") if self.keys == "none" else ()
         return (*names, *(of_keys if self.keys == "zipf" else ("key_skew", *of_keys)))
 

@@ -19,6 +19,7 @@ _OPEN_KEYS: Final = ("config", "expect", "behaviours")
 _DOTTED_KEYS: Final = (
     "replication.factor",
     "record.size",
+    "record.sizes",
     "key.count",
     "key.skew",
     "drain.timeout",

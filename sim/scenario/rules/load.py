@@ -1,21 +1,36 @@
-"""Rules of the load of producers: arrivals, the curve of a day, closed loops, keys."""
+"""Rules of the load of producers: arrivals, the curve of a day, closed loops, keys, sizes."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from sim.faults.fault import Fault
 from sim.faults.load import LoadSurge
-from sim.scenario.model.clients import ProducerModel, ProducerSpec
+from sim.scenario.model.clients import (
+    RECORD_SIZE_MIN,
+    ProducerModel,
+    ProducerSpec,
+    SizesModel,
+)
 from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.topics import TopicSpec
+from sim.scenario.rules import cross
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem
-from sim.units import SECOND, Micros
+from sim.units import MIB, SECOND, Bytes, Micros
 
 _KEY_COUNT: Final = 1_000
 _KEY_SKEW: Final = 1.0
 
 PAUSE_US: Final[Micros] = 100
 """Least time between an answer and the next send of a closed loop: an application's own work."""
+
+HEADER_OVERHEAD_BYTES: Final[Bytes] = 10
+"""More than a record header takes beside its value."""
+
+_SIZE: Final = "record.size"
+_SIZES: Final = "record.sizes"
+_LARGEST: Final[Bytes] = 100 * MIB
+_WHOLE: Final = 1_000_000
 
 _SERVED_US: Final[Micros] = 500
 """Assumed time of a request at its broker, where a closed loop's rate is estimated."""
@@ -128,3 +143,53 @@ def _check_curve(model: ProducerModel) -> None:
         last = point.at_us
     if curve.points and not any(point.level for point in curve.points):
         raise Problem(("curve", "points"), "every level is 0", "one that is more")
+
+
+def record_size(model: ProducerModel, config: Config, topic: TopicSpec) -> Bytes:
+    """Check sizes of values and headers; returns the size of a value, or their mean.
+
+    Of a distribution some records may be too large for a request: ``send()`` refuses them.
+
+    Raises:
+        Problem: With a path below the producer.
+    """
+    sizes, key = model.record_sizes, _SIZE
+    least = mean = model.record_size
+    if sizes is not None:
+        if _SIZE in model.model_dump(by_alias=True, exclude_unset=True):
+            raise Problem((_SIZES,), "record.size beside it", "one of both", "remove one")
+        _check_sizes(sizes)
+        least, mean, key = min(sizes.table[0]), sizes.mean, _SIZES
+    if least < RECORD_SIZE_MIN:
+        allowed = f"at least {RECORD_SIZE_MIN}B, in which a record names itself"
+        raise Problem((key,), f"{least}B", allowed)
+    headers = model.record_headers
+    whole = least + headers.count * (headers.size + HEADER_OVERHEAD_BYTES)
+    try:
+        cross.check_record(whole, config, topic)
+    except Problem as problem:
+        raise problem.below("record.headers" if headers.count else key) from None
+    return mean
+
+
+def _check_sizes(sizes: SizesModel) -> None:
+    """Check that it has one form, and that its numbers fit together."""
+    forms = "p50 and p99 (and max), or values"
+    quantiles = (sizes.p50, sizes.p99)
+    if sizes.values is None:
+        if None in quantiles:
+            raise Problem((_SIZES,), "a distribution without p50, p99 or values", forms)
+    elif quantiles != (None, None) or sizes.max is not None:
+        raise Problem((_SIZES,), "quantiles beside values", forms)
+    elif sum(sizes.values.values()) != _WHOLE or 0 in sizes.values.values():
+        found = f"shares of {sum(sizes.values.values()) / 10_000:g}%"
+        raise Problem((_SIZES, "values"), found, "shares above 0% that make 100%")
+    if sizes.p50 is not None and sizes.p99 is not None:
+        most = sizes.p99 if sizes.max is None else sizes.max
+        if not RECORD_SIZE_MIN <= sizes.p50 <= sizes.p99 <= most:
+            found = f"p50 {sizes.p50}B, p99 {sizes.p99}B, max {most}B"
+            raise Problem((_SIZES,), found, f"{RECORD_SIZE_MIN}B <= p50 <= p99 <= max")
+    largest = max(sizes.table[0])
+    if largest > _LARGEST:
+        allowed = f"at most {_LARGEST}B, Kafka's socket.request.max.bytes"
+        raise Problem((_SIZES,), f"a value of {largest}B", allowed, "give a lower max")

@@ -156,6 +156,9 @@ def _record_size(topic: str, producers: Sequence[ProducerSpec]) -> Bytes:
     writers = [producer for producer in producers if producer.topic == topic]
     if any(producer.tombstone_ppm for producer in writers):
         raise Problem(("topic",), f"{topic!r} gets tombstones", "a topic whose records have values")
+    if any(producer.record_sizes is not None for producer in writers):
+        allowed = "a topic whose records have one record.size"
+        raise Problem(("topic",), f"records of {topic!r} have record.sizes", allowed)
     sizes = dict.fromkeys(producer.record_size for producer in writers)
     if not sizes:
         raise Problem(("topic",), f"nobody writes to {topic!r}", "a topic of a producer")

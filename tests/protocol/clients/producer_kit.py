@@ -4,13 +4,16 @@ from collections import deque
 
 import numpy as np
 
-from sim.protocol.clients.producer.events import ArrivalBlock
+from sim.protocol.clients.producer.events import TOMBSTONE, ArrivalBlock
 from sim.protocol.clients.producer.partitioner import key_of, load_table, partition_of, pick_by_load
 from sim.protocol.clients.producer.record_sizes import varint_width
 
 
 class ListSource:
-    """A workload from plain lists, in blocks of a given size."""
+    """A workload from plain lists, in blocks of a given size.
+
+    ``dead``: for each record true for a tombstone, false for a value of ``value_bytes``, or a size.
+    """
 
     def __init__(
         self, instants, *, keys=None, value_bytes=100, block=1_000_000, dead=None, headers=(0, 0)
@@ -30,8 +33,11 @@ class ListSource:
             return None
         span = slice(start, self._at)
         keys = None if self._keys is None else np.array(self._keys[span], dtype=np.int64)
-        dead = None if self._dead is None else np.array(self._dead[span], dtype=np.bool_)
-        return ArrivalBlock(np.array(self._instants[span], dtype=np.int64), keys, dead)
+        sizes = None
+        if self._dead is not None:
+            kinds = {False: self.value_bytes, True: TOMBSTONE}
+            sizes = np.array([kinds.get(each, each) for each in self._dead[span]], dtype=np.int64)
+        return ArrivalBlock(np.array(self._instants[span], dtype=np.int64), keys, sizes)
 
 
 class NaiveBatch:
@@ -76,11 +82,10 @@ class NaiveAccumulator:
         self.keyed = keyed
         key = 13 if keyed else 1
         count, size = headers
-        value = varint_width(value_bytes) + value_bytes
-        self.fields = (
-            key + value + varint_width(count) + size,
-            key + 1 + varint_width(count + 1) + 28 + size,
-        )
+        rest = key + varint_width(count) + size
+        self.fields = {n: varint_width(n) + n + rest for n in range(24, value_bytes + 1)}
+        self.fields[False] = self.fields[value_bytes]
+        self.fields[True] = key + 1 + varint_width(count + 1) + 28 + size
         self.free = config.buffer_memory
         self.queues = [deque() for _ in range(partitions)]
         self.seen = [False] * partitions

@@ -164,9 +164,9 @@ def test_pulling_equals_appending_record_by_record(data):
         partitioner_adaptive_partitioning_enable=draw(st.booleans()),
     )
     headers = draw(st.sampled_from([(0, 0), (2, 30)]))
-    dead = draw(st.none() | st.lists(st.booleans(), min_size=len(instants), max_size=len(instants)))
-    if not keyed:
-        dead = None
+    sizes = st.sampled_from([24, 24 + (value_bytes - 24) // 2, value_bytes])
+    kinds = st.booleans() | sizes if keyed else sizes
+    dead = draw(st.none() | st.lists(kinds, min_size=len(instants), max_size=len(instants)))
     ratio = draw(st.none() | st.sampled_from([0.015625, 0.1, 0.355, 0.5, 0.995, 1.0, 1.05, 1.4]))
     if ratio is not None:
         config = replace(config, compression_type="gzip")

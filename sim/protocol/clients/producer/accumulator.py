@@ -54,6 +54,8 @@ class Accumulator(Sends):
         """Expected compression; ``None`` if batches are not compressed."""
         self._values = self.sizing.values
         self._record_limit = min(config.max_request_size, config.buffer_memory)
+        self._too_large = self._values.upper_bound > self._record_limit
+        """True if the largest record is too large for a request, or for the memory."""
         self._capacity = max(config.batch_size, self._values.upper_bound)
         self._capacity_max = max(config.batch_size, self.sizing.upper_bound)
         self._next_records = next_records
@@ -117,7 +119,7 @@ class Accumulator(Sends):
                 return
             if not self.queues or self.is_denied:
                 self._block_if_waiting(limit)
-            elif self._values.upper_bound > self._record_limit:
+            elif self._too_large and all(lane.sizes is None for lane in self._feed.lanes):
                 # RecordTooLargeException, at the instant of each send.
                 self._refuse_until(limit, "MESSAGE_TOO_LARGE")
             elif self._keyed:
@@ -197,6 +199,8 @@ class Accumulator(Sends):
         sticky = self._sticky
         upto = bisect_right(lane.times, limit, lane.at)
         while lane.at < upto:
+            if self._too_large and self._refuses_next(lane):
+                continue
             if sticky.partition < 0:
                 sticky.switch(self.led, len(self.queues), self._loads)
             queue = self.queues[sticky.partition]
@@ -244,6 +248,8 @@ class Accumulator(Sends):
             lane = lanes[queue.partition]
             upto = bisect_right(lane.times, limit, lane.at)
             while lane.at < upto:
+                if self._too_large and self._refuses_next(lane):
+                    continue
                 queue.used = True
                 self._append(queue, lane, upto)
 
@@ -261,6 +267,8 @@ class Accumulator(Sends):
         """Appends send by send, in the application's order, until one blocks."""
         while self._feed.first_instant() <= limit and self._feed.lanes:
             partition, lane = self._feed.first_lane()
+            if self._too_large and self._refuses_next(lane):
+                continue
             queue = self.queues[partition]
             queue.used = True
             at = lane.at
@@ -368,13 +376,26 @@ class Accumulator(Sends):
         )
         return count, size
 
+    def _refuses_next(self, lane: Arrivals) -> bool:
+        """True if the next record is too large: ``send()`` refuses it (RecordTooLargeException).
+
+        Source: ``KafkaProducer.ensureValidRecordSize``.
+        """
+        at = lane.at
+        if self._sizes_at(lane, at).upper_bound <= self._record_limit:
+            return False
+        lane.at = at + 1
+        instant = max(lane.times[at], self._floor)
+        self._refuse(instant, "MESSAGE_TOO_LARGE", lane.instants_us[at : at + 1])
+        return True
+
     def _sizes_at(self, lane: Arrivals, at: int) -> RecordSizes:
-        dead = lane.dead
-        return self._values if dead is None else self.sizing.of(dead[at])
+        sizes = lane.sizes
+        return self._values if sizes is None else self.sizing.of(sizes[at])
 
     def _capacity_for(self, lane: Arrivals) -> Bytes:
         """Memory of a batch that opens with the next arrival."""
-        if lane.dead is None:
+        if lane.sizes is None:
             return self._capacity
         return max(self._config.batch_size, self._sizes_at(lane, lane.at).upper_bound)
 

@@ -116,13 +116,13 @@ class ArrivalFeed:
 
     def _cut_pending(self, count: int) -> None:
         assert self._pending is not None
-        instants, keys, dead = self._pending
+        instants, keys, sizes = self._pending
         self._pending = None
         if count < len(instants):
             self._pending = ArrivalBlock(
                 instants[count:],
                 None if keys is None else keys[count:],
-                None if dead is None else dead[count:],
+                None if sizes is None else sizes[count:],
             )
 
     def _gather(self) -> None:
@@ -130,15 +130,15 @@ class ArrivalFeed:
         places: list[int] = []
         instants: list[NDArray[np.int64]] = []
         keys: list[NDArray[np.int64]] = []
-        dead: list[NDArray[np.bool_]] = []
+        sizes: list[NDArray[np.int64]] = []
         for lane in self.lanes:
             if lane.key_ids is None or lane.places is None:
                 return
             places += lane.places[lane.at :]
             instants.append(lane.instants_us[lane.at :])
             keys.append(lane.key_ids[lane.at :])
-            if lane.tombstones is not None:
-                dead.append(lane.tombstones[lane.at :])
+            if lane.value_sizes is not None:
+                sizes.append(lane.value_sizes[lane.at :])
         if not instants:
             return
         self.lanes = []
@@ -146,17 +146,17 @@ class ArrivalFeed:
         self._pending = ArrivalBlock(
             np.concatenate(instants)[order],
             np.concatenate(keys)[order],
-            np.concatenate(dead)[order] if dead else None,
+            np.concatenate(sizes)[order] if sizes else None,
         )
 
     def _spread(self) -> None:
         """Splits the block into lanes, once the partitions are known."""
         if self._pending is None or not self._partition_count:
             return
-        instants, keys, dead = self._pending
+        instants, keys, sizes = self._pending
         self._pending = None
         if keys is None or not self._keyed:
-            self.lanes = [Arrivals(instants, keys, self.offset_us, None, dead)]
+            self.lanes = [Arrivals(instants, keys, self.offset_us, None, sizes)]
             return
         count = self._partition_count
         partitions = self.partitions_of(keys, count)
@@ -171,7 +171,7 @@ class ArrivalFeed:
                     keys[places],
                     self.offset_us,
                     places.tolist(),
-                    None if dead is None else dead[places],
+                    None if sizes is None else sizes[places],
                 )
             )
 

@@ -32,22 +32,22 @@ class Arrivals:
     """A run of arrivals for one destination: ``times`` are ``instants_us`` as a list, to bisect.
 
     ``places`` has the place of each in its block, for arrivals sorted by partition. ``alike`` has
-    for each the end of its run of tombstones, or of values, and ``dead`` is true for a tombstone;
-    both are ``None`` if there can be none.
+    for each the end of its run of values of one size, and ``sizes`` that size, or ``TOMBSTONE``;
+    both are ``None`` if all values have one size.
     """
 
     __slots__ = (
         "alike",
         "at",
-        "dead",
         "filled_at",
         "filled_index",
         "instants_us",
         "key_ids",
         "places",
+        "sizes",
         "stamps_ms",
         "times",
-        "tombstones",
+        "value_sizes",
     )
 
     def __init__(
@@ -56,18 +56,18 @@ class Arrivals:
         key_ids: NDArray[np.int64] | None,
         offset_us: Micros,
         places: list[int] | None,
-        tombstones: NDArray[np.bool_] | None = None,
+        value_sizes: NDArray[np.int64] | None = None,
     ) -> None:
         self.instants_us = instants_us
         self.key_ids = key_ids
         self.times: list[int] = instants_us.tolist()
         self.places = places
-        self.tombstones = tombstones
+        self.value_sizes = value_sizes
         self.alike: list[int] | None = None
-        self.dead: list[bool] | None = None
-        if tombstones is not None:
-            self.alike = _ends_of_runs(tombstones)
-            self.dead = tombstones.tolist()
+        self.sizes: list[int] | None = None
+        if value_sizes is not None:
+            self.alike = _ends_of_runs(value_sizes)
+            self.sizes = value_sizes.tolist()
         self.at = 0
         """Number of arrivals that the application has sent."""
         self.filled_at = -1
@@ -81,11 +81,11 @@ class Arrivals:
 
 
 _Stretch = tuple[
-    NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.bool_] | None
+    NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64] | None
 ]
 
 
-def _ends_of_runs(kinds: NDArray[np.bool_]) -> list[int]:
+def _ends_of_runs(kinds: NDArray[np.int64]) -> list[int]:
     """For each place, the end of its run of equal values."""
     count = len(kinds)
     if not count:
@@ -214,7 +214,7 @@ class ProducerBatch:
                 arrivals.instants_us[start:stop],
                 np.full(stop - start, stamp_ms + EPOCH_MS, dtype=np.int64),
                 None if arrivals.key_ids is None else arrivals.key_ids[start:stop],
-                None if arrivals.tombstones is None else arrivals.tombstones[start:stop],
+                None if arrivals.value_sizes is None else arrivals.value_sizes[start:stop],
             )
         )
 
@@ -245,19 +245,19 @@ class ProducerBatch:
         return self.last_attempt_us + self.backoff_us
 
     def records(self) -> _Stretch:
-        """Intended instants, timestamps, keys and tombstones of all records, in order."""
+        """Intended instants, timestamps, keys and sizes of values of all records, in order."""
         self.seal()
         self._arrivals = None
         stretches = self._stretches
         if len(stretches) > 1:
             keys = [keys for _, _, keys, _ in stretches if keys is not None]
-            dead = [dead for _, _, _, dead in stretches if dead is not None]
+            sizes = [sizes for _, _, _, sizes in stretches if sizes is not None]
             stretches[:] = [
                 (
                     np.concatenate([intended for intended, _, _, _ in stretches]),
                     np.concatenate([stamps for _, stamps, _, _ in stretches]),
                     np.concatenate(keys) if keys else None,
-                    np.concatenate(dead) if dead else None,
+                    np.concatenate(sizes) if sizes else None,
                 )
             ]
         return stretches[0]
@@ -265,7 +265,7 @@ class ProducerBatch:
     def draft(self, topic_partition: TopicPartition) -> ProducerBatchDraft:
         """The batch as it is to be encoded; the same object while nothing has changed."""
         if self._draft is None:
-            intended, stamps, keys, dead = self.records()
+            intended, stamps, keys, values = self.records()
             self._draft = ProducerBatchDraft(
                 topic_partition,
                 self.first_record,
@@ -275,18 +275,17 @@ class ProducerBatch:
                 self.producer_id,
                 self.producer_epoch,
                 self.base_sequence,
-                dead,
+                values,
             )
         return self._draft
 
     def record_bound(self, sizing: Sizing) -> Bytes:
         """Largest size of a batch of the largest record (``maxRecordSize``)."""
-        dead = self.records()[3]
-        if dead is None or not dead.any():
+        values = self.records()[3]
+        if values is None:
             return sizing.values.upper_bound
-        if dead.all():
-            return sizing.tombstones.upper_bound
-        return sizing.upper_bound
+        extremes = (int(values.min()), int(values.max()))
+        return max(sizing.of(value).upper_bound for value in extremes)
 
     def parts(self, sizing: Sizing, target_bytes: Bytes, ratio: float) -> list["ProducerBatch"]:
         """The same records in batches of about the target size, at least one record each.
@@ -299,13 +298,13 @@ class ProducerBatch:
             target_bytes: Write limit of each part, unless its first record alone takes more.
             ratio: Expected compression ratio; ignored without compression.
         """
-        intended, stamps, keys, dead = self.records()
+        intended, stamps, keys, values = self.records()
         parts: list[ProducerBatch] = []
         part = self
         start = 0
         for number, stamp in enumerate(stamps.tolist()):
             stamp_ms = stamp - EPOCH_MS
-            sizes = sizing.of(dead is not None and bool(dead[number]))
+            sizes = sizing.values if values is None else sizing.of(int(values[number]))
             if not parts or part.size_bytes + _size_in(sizes, part, stamp_ms) > part.capacity:
                 limit = max(target_bytes, sizes.upper_bound)
                 part = self._part(number, stamp_ms, limit, ratio)
@@ -320,7 +319,7 @@ class ProducerBatch:
                     intended[span],
                     stamps[span],
                     None if keys is None else keys[span],
-                    None if dead is None else dead[span],
+                    None if values is None else values[span],
                 )
             ]
         return parts
@@ -369,7 +368,7 @@ class ProducerBatch:
                     arrivals.instants_us[start:stop],
                     arrivals.stamps_ms[start:stop],
                     None if keys is None else keys[start:stop],
-                    None if arrivals.tombstones is None else arrivals.tombstones[start:stop],
+                    None if arrivals.value_sizes is None else arrivals.value_sizes[start:stop],
                 )
             )
             self._start = stop

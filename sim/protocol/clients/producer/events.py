@@ -4,7 +4,7 @@ Plain tuples and one small class: there is one of each per batch, so their cost 
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,18 +35,22 @@ for it: a process that died reports none, and a forced close completes such batc
 ``KafkaException`` (``RecordAccumulator.abortIncompleteBatches``)."""
 
 
+TOMBSTONE: Final = -1
+"""Size of a value that is null."""
+
+
 class ArrivalBlock(NamedTuple):
     """Intended instants of some of the application's sends, in order.
 
     ``instants_us``: int64, shape (records,), scenario clock, never decreasing, at least one.
     ``key_ids``: int64, same shape; ``None`` for records without keys, or, from a source that has no
-    keys, the application's own number of each record. ``tombstones``: bool, same shape; ``None`` if
-    no record can be one.
+    keys, the application's own number of each record. ``value_sizes``: int64, same shape, size of
+    each value in bytes, or :data:`TOMBSTONE`; ``None`` if all have the source's ``value_bytes``.
     """
 
     instants_us: NDArray[np.int64]
     key_ids: NDArray[np.int64] | None
-    tombstones: NDArray[np.bool_] | None = None
+    value_sizes: NDArray[np.int64] | None = None
 
 
 class ArrivalSource(Protocol):
@@ -54,7 +58,7 @@ class ArrivalSource(Protocol):
 
     @property
     def value_bytes(self) -> Bytes:
-        """Size of every record's value."""
+        """Size of every record's value; of the largest, if blocks have sizes."""
 
     @property
     def keyed(self) -> bool:
@@ -99,7 +103,7 @@ class ProducerBatchDraft:
         "producer_epoch",
         "producer_id",
         "timestamps_ms",
-        "tombstones",
+        "value_sizes",
     )
 
     def __init__(
@@ -112,7 +116,7 @@ class ProducerBatchDraft:
         producer_id: ProducerId,
         producer_epoch: int,
         base_sequence: int,
-        tombstones: NDArray[np.bool_] | None = None,
+        value_sizes: NDArray[np.int64] | None = None,
     ) -> None:
         self.partition = partition
         self.first_record = first_record
@@ -122,7 +126,7 @@ class ProducerBatchDraft:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.base_sequence = base_sequence
-        self.tombstones = tombstones
+        self.value_sizes = value_sizes
         self.encoded: Batch | None = None
 
 

@@ -89,16 +89,15 @@ class PartitionedAccumulator(Accumulator):
     def _choose(self, lane: Arrivals) -> int:
         """The partitioner's answer about the next record, which is refused if there is none."""
         at = lane.at
-        is_tombstone = lane.dead is not None and lane.dead[at]
         key = None
         if self._has_keys and lane.key_ids is not None:
             key = key_of(int(lane.key_ids[at]))
-        size = 0 if is_tombstone else self._value_bytes
+        size = self._value_bytes if lane.sizes is None else max(0, lane.sizes[at])
         count = len(self.queues)
         try:
             answer = self._partitioner.partition(key, size, count, self.led)
             if 0 <= answer < count:
-                return answer
+                return _REFUSED if self._too_large and self._refuses_next(lane) else answer
             error = PARTITION_OUT_OF_RANGE
         except Exception as failure:  # noqa: BLE001 - a user's code may raise anything
             error = f"{PARTITIONER_FAILED} ({type(failure).__name__})"

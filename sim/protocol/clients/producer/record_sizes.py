@@ -3,7 +3,7 @@
 Source: ``DefaultRecord.sizeInBytes``, ``recordSizeUpperBound``; ``DefaultRecordBatch``.
 """
 
-from sim.protocol.clients.producer.events import ArrivalSource
+from sim.protocol.clients.producer.events import TOMBSTONE, ArrivalSource
 from sim.protocol.clients.producer.partitioner import KEY_BYTES
 from sim.units import Bytes
 
@@ -56,10 +56,12 @@ class RecordSizes:
         """``estimateSizeInBytesUpperBound``: largest size of a batch of one record."""
 
     @classmethod
-    def of(cls, source: ArrivalSource, *, tombstone: bool = False) -> "RecordSizes":
-        """Sizes of a workload's values, or of its tombstones."""
+    def of(
+        cls, source: ArrivalSource, value_bytes: Bytes | None = None, *, tombstone: bool = False
+    ) -> "RecordSizes":
+        """Sizes of a workload's records, by default with the largest value, or of tombstones."""
         return cls(
-            source.value_bytes,
+            source.value_bytes if value_bytes is None else value_bytes,
             keyed=source.keyed,
             header_count=source.header_count,
             header_bytes=source.header_bytes,
@@ -72,16 +74,22 @@ def _framed(body: Bytes) -> Bytes:
 
 
 class Sizing:
-    """Sizes of one workload's records: those with a value, and those that are tombstones."""
+    """Sizes of one workload's records, by the sizes of their values."""
 
-    __slots__ = ("tombstones", "upper_bound", "values")
+    __slots__ = ("_by_value", "_source", "upper_bound", "values")
 
     def __init__(self, source: ArrivalSource) -> None:
+        self._source = source
         self.values = RecordSizes.of(source)
-        self.tombstones = RecordSizes.of(source, tombstone=True)
-        self.upper_bound: Bytes = max(self.values.upper_bound, self.tombstones.upper_bound)
+        """Sizes of records with the largest value."""
+        tombstones = RecordSizes.of(source, tombstone=True)
+        self._by_value = {source.value_bytes: self.values, TOMBSTONE: tombstones}
+        self.upper_bound: Bytes = max(self.values.upper_bound, tombstones.upper_bound)
         """Largest size of a batch of any record."""
 
-    def of(self, tombstone: bool) -> RecordSizes:  # noqa: FBT001 - the one thing it asks
-        """Sizes of the one kind or the other."""
-        return self.tombstones if tombstone else self.values
+    def of(self, value_size: Bytes) -> RecordSizes:
+        """Sizes of records with a value of so many bytes, or of tombstones."""
+        found = self._by_value.get(value_size)
+        if found is None:
+            found = self._by_value[value_size] = RecordSizes.of(self._source, value_size)
+        return found

@@ -184,8 +184,8 @@ class TransactionalAccumulator(Accumulator):
 
 def _cut(block: ArrivalBlock, start: int, stop: int) -> ArrivalBlock:
     keys = None if block.key_ids is None else block.key_ids[start:stop]
-    dead = None if block.tombstones is None else block.tombstones[start:stop]
-    return ArrivalBlock(block.instants_us[start:stop], keys, dead)
+    sizes = None if block.value_sizes is None else block.value_sizes[start:stop]
+    return ArrivalBlock(block.instants_us[start:stop], keys, sizes)
 
 
 def partitions_between(starts: Sequence[int], ends: Sequence[int]) -> list[tuple[int, int, int]]:
