@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.units import Bytes
-from sim.wire.payload import MIN_VALUE_BYTES, Int64s, Noise
+from sim.wire.noise import Noise
+from sim.wire.payload import MIN_VALUE_BYTES, Int64s
 
 ORIGIN_MAGIC: Final = b"LQI1"
 

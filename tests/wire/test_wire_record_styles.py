@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sim.units import timestamp_ms
 from sim.wire.compression import CODECS, Codec
+from sim.wire.noise import Noise
 from sim.wire.payload import (
-    Noise,
     Payload,
     build_producer_batch,
     decode_payloads,

@@ -18,7 +18,7 @@ from sim.nodes.clients.surges import Surge, SurgingTime
 from sim.protocol.clients.producer.events import TOMBSTONE, ArrivalBlock
 from sim.rng import Streams, VectorStream
 from sim.units import LONG_AGO, MIB, Bytes, Micros
-from sim.wire.payload import Noise
+from sim.wire.noise import Noise
 from sim.wire.rows import Style, encoded_headers_bytes
 
 BLOCK_RECORDS = 4_096

@@ -1,7 +1,6 @@
 """Producers and consumers of a scenario, as a file has them and with everything filled in."""
 
 from itertools import accumulate, pairwise
-from operator import mul
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainSerializer
@@ -118,8 +117,9 @@ class SizesModel(Strict, frozen=True):
     def mean(self) -> Bytes:
         """The mean size, rounded."""
         sizes, until = self.table
-        shares = [after - before for before, after in pairwise((0, *until))]
-        return round(sum(map(mul, sizes, shares)) / until[-1])
+        shares = (after - before for before, after in pairwise((0, *until)))
+        total = sum(size * share for size, share in zip(sizes, shares, strict=True))
+        return round(total / until[-1])
 
 
 class HeadersModel(Strict, frozen=True):
