@@ -158,10 +158,8 @@ def build_producer_batch(
         value_sizes: Bytes of each value, with the same share of noise; ``None``: all alike.
     """
     assert value_size >= MIN_VALUE_BYTES, f"a value has {MIN_VALUE_BYTES} bytes or more"
-    if tombstones is not None and not tombstones.any():
-        tombstones = None
-    count = len(intended_us)
-    base = int(timestamps_ms[0])
+    tombstones = None if tombstones is None or not tombstones.any() else tombstones
+    count, base = len(intended_us), int(timestamps_ms[0])
     deltas = timestamps_ms - base
     last = int(deltas[-1]) if count == 1 else int(np.maximum.reduce(deltas))
     long_keys = key_ids is not None and int(np.maximum.reduce(key_ids)) > _LARGEST_SHORT_KEY
@@ -184,15 +182,7 @@ def build_producer_batch(
         tombstones, value_sizes,
     )  # fmt: skip
     data, raw_bytes = batch.encode(
-        base,
-        last,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        codec,
-        level,
-        flags,
-        slow=long_keys or value_sizes is not None,
+        base, last, producer_id, producer_epoch, base_sequence, codec, level, flags, slow=long_keys
     )
     return RecordBatch(
         data, producer_index=producer_index, first_record=first_record, checked=True,
@@ -361,7 +351,11 @@ class _Content:
         beside the codec; ``slow``: not by rows.
         """
         count = len(self.intended_us)
-        body = self.slowly() if slow or count <= _FEW_RECORDS else self.rows(last)
+        body = (
+            self.slowly()
+            if slow or self.value_sizes is not None or count <= _FEW_RECORDS
+            else self.rows(last)
+        )
         raw_bytes = sum([len(part) for part in body])
         if codec != "none":
             body = [compress(codec, b"".join(body), level)]

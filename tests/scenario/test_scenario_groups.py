@@ -41,7 +41,8 @@ def test_without_a_word_a_group_is_classic_and_brokers_have_the_defaults_of_4_1(
         client_configs.consumer_config(found.consumers[0], "", found.behaviours).group_protocol
         == "classic"
     )
-    assert translate.group_config(found.cluster.config, found.behaviours) == GroupConfig()
+    made = translate.group_config(found.cluster.config, found.behaviours)
+    assert made == GroupConfig(has_id_field=True)
 
 
 @pytest.mark.parametrize(
