@@ -191,13 +191,9 @@ class BrokerNode(ServerNode):
         coordinator = TransactionCoordinator(self.node_id, self.now(), settings.transaction)
         self.transactions = BrokerTransactions(self, coordinator, self.metadata_api, self._groups)
         self.shares = BrokerShares(
-            self,
-            self.node_id,
-            settings.shares,
-            settings.share_coordinator,
-            self.replicas,
-            lambda: self.image,
-        )
+            self, self.node_id, settings.shares, settings.share_coordinator, self.replicas,
+            lambda: self.image, None if self.guard is None else self.guard.api,
+        )  # fmt: skip
         self.performers |= self.transactions.performers | self.shares.performers
         if settings.tiered is not None:
             tier = BrokerTier(self, self.storage, self.replicas, settings.tiered, self._image)

@@ -12,6 +12,7 @@ from sim.ids import NodeId, Offset, TopicPartition
 from sim.nodes.broker.replicas import Replicas
 from sim.nodes.process.dispatcher import Dispatcher, Performer
 from sim.nodes.process.port import Port
+from sim.protocol.authorization import ApiAuthorizer
 from sim.protocol.broker.replication.events import HighWatermarkMoved, LeadershipApplied
 from sim.protocol.broker.share.config import ShareConfig
 from sim.protocol.broker.share.effects import ShareSessionOpened
@@ -31,6 +32,7 @@ class BrokerShares:
         coordinator: Settings of the share coordinator.
         replicas: Its replicas.
         image: The metadata that it has applied.
+        authorizer: Members' rights; ``None``: nobody is refused.
     """
 
     def __init__(
@@ -41,10 +43,13 @@ class BrokerShares:
         coordinator: ShareCoordinatorConfig,
         replicas: Replicas,
         image: Callable[[], MetadataImage],
+        authorizer: ApiAuthorizer | None,
     ) -> None:
         self._process = process
         unit = process.streams.named(f"share/{process.name}").unit
-        self.machine = SharePartitionManager(node_id, shares, replicas.manager, image, unit)
+        self.machine = SharePartitionManager(
+            node_id, shares, replicas.manager, image, unit, authorizer
+        )
         self.port = process.add_machine("shares", self.machine)
         self.coordinator = process.add_machine(
             "share-coordinator", ShareCoordinator(node_id, coordinator, image)

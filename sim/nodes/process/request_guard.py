@@ -9,9 +9,10 @@ from sim.ids import NodeId
 from sim.nodes.process.call import Call
 from sim.protocol import effects as fx
 from sim.protocol.acls import Acl
-from sim.protocol.authorization import ApiAuthorizer, AuthorizerConfig, Merge
+from sim.protocol.authorization import ApiAuthorizer, AuthorizerConfig
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.data import ProduceRequest
+from sim.protocol.rights.caller import Merge
 from sim.substrate.network import Connection
 from sim.trace.rows.cluster import AclChanges, Denials, Principals
 from sim.trace.writer import Trace

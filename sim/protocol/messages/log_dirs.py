@@ -22,6 +22,11 @@ class AlterReplicaLogDirsRequest(Request):
         """Bytes on the wire."""
         return HEADER_BYTES + PARTITION_BYTES * len(self.directories)
 
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        places = tuple((partition, error) for partition, _ in self.directories)
+        return AlterReplicaLogDirsResponse(places)
+
 
 @dataclass(frozen=True, slots=True)
 class AlterReplicaLogDirsResponse(Response):

@@ -10,7 +10,8 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import Field
 
 from sim.protocol.acls import ALL, ANONYMOUS, ANY, CLUSTER, Acl
-from sim.protocol.authorization import AuthorizerConfig, ClientIdentity
+from sim.protocol.authorization import AuthorizerConfig
+from sim.protocol.rights.caller import ClientIdentity
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.types import Fields, Strict, Words
@@ -222,11 +223,6 @@ def _check_client(config: Config, load: ProducerSpec | ConsumerSpec) -> None:
     check_principal("principal", load.principal)
     if load.principal != ANONYMOUS and not has_authorizer(config):
         raise Problem(("principal",), f"a principal without {AUTHORIZER}", "leave it out")
-    if isinstance(load, ConsumerSpec) and load.is_share and has_authorizer(config):
-        raise Problem(
-            ("group.type",), f"share with {AUTHORIZER}, which is not simulated",
-            "a consumer group", f"leave out the one or {AUTHORIZER}",
-        )  # fmt: skip
 
 
 def check_alone(config: Config, others: Mapping[str, object]) -> None:

@@ -216,6 +216,34 @@ def test_a_broker_that_starts_again_has_all_acls_before_its_port_opens(tmp_path)
     assert ran.checked("writes-are-authorized") > 0
 
 
+SHARES = {**BILLING, "group.type": "share", "config": {"share.auto.offset.reset": "earliest"}}
+
+
+@pytest.mark.parametrize("lost", [READS, JOINS])
+def test_members_of_a_share_group_that_lose_a_right_close_and_get_nothing_written_since(
+    tmp_path, lost
+):
+    """Read on the topic is asked with each ShareFetch, Read on the group with each heartbeat."""
+    ran = guarded(
+        tmp_path,
+        producer=SHOP | {"rate": "20/s"},
+        consumers=[SHARES],
+        faults=[do("6s", "remove-acl", lost)],
+        lasts="14s",
+        then="stop",
+    )
+    read = ran.times("reads")
+    assert read
+    assert all(ran.rows("node_states", node=f"billing-{n}", state="stopped") for n in (1, 2))
+    errors = {(row["request"], row["error"]) for row in ran.rows("denials")}
+    if lost is READS:
+        assert max(read) < 6 * S + APPLIED_US
+        assert ("ShareFetch", "TOPIC_AUTHORIZATION_FAILED") in errors
+    else:
+        assert ("ShareGroupHeartbeat", "GROUP_AUTHORIZATION_FAILED") in errors
+    assert ran.checked("reads-are-authorized") > 0
+
+
 @pytest.fixture
 def blind(monkeypatch):
     """The planted defect: a broker that lets every request pass."""
@@ -256,8 +284,6 @@ def test_what_does_not_go_with_an_authorizer_is_refused_with_the_reason():
     assert "quotas with authorizer" in refused(
         quotas=[{"client.id": "shop", "producer_byte_rate": "1MB/s"}]
     )
-    shares = {**BILLING, "group.type": "share", "config": {}}
-    assert "share with authorizer" in refused(consumers=[shares])
     assert "authorizer" in refused(cluster={"zookeeper": {}, "kafka": "2.8"} | KAFKA)
 
 

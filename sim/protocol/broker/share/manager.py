@@ -20,6 +20,7 @@ from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.authorization import ApiAuthorizer
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.events import HighWatermarkMoved, LeadershipApplied
 from sim.protocol.broker.share.config import ShareConfig
@@ -102,6 +103,8 @@ class _Answer:
     deadline: Micros = NEVER
     results: list[ShareFetchResult] = field(default_factory=list)
     is_fetched: bool = False
+    denied: tuple[str, ...] = ()
+    """Topics that the member may not read."""
 
 
 class SharePartitionManager:
@@ -113,6 +116,7 @@ class SharePartitionManager:
         replicas: The partitions that it leads.
         image: Its metadata.
         unit: Draws numbers uniform in [0, 1), for the jitter of waits.
+        authorizer: Members' rights; ``None``: nobody is refused.
     """
 
     def __init__(
@@ -122,8 +126,10 @@ class SharePartitionManager:
         replicas: LedPartitions,
         image: Callable[[], MetadataImage],
         unit: Callable[[], float],
+        authorizer: ApiAuthorizer | None = None,
     ) -> None:
         self.config = config
+        self._authorizer = authorizer
         self._broker = broker
         self._replicas = replicas
         self._persister = SharePersister(image, config.request_timeout_us, unit)
@@ -187,6 +193,7 @@ class SharePartitionManager:
                 return
             answer = _Answer(token, session, is_fetched=True)
         self._waiting[answer] = None
+        self._authorize(answer, event.client, request)
         for acknowledged in request.acknowledgements:
             self._acknowledge(answer, acknowledged, now)
         if request.session_epoch == FINAL_EPOCH:
@@ -194,10 +201,33 @@ class SharePartitionManager:
             self._close(session, answer, now)
         self._dirty = True
 
+    def _authorize(
+        self, answer: _Answer, client: str, request: ShareFetchRequest | ShareAcknowledgeRequest
+    ) -> None:
+        """Notes the topics that the request may not read.
+
+        Source: ``KafkaApis.{handleShareFetchRequest,handleShareAcknowledgeRequest}``.
+        """
+        authorizer = self._authorizer
+        if authorizer is None:
+            return
+        places = [each.partition for each in request.acknowledgements]
+        name = "ShareAcknowledge"
+        if isinstance(request, ShareFetchRequest):
+            places += answer.session.partitions
+            name = "ShareFetch"
+        topics = dict.fromkeys(place.topic for place in places)
+        answer.denied = tuple(
+            topic for topic in topics if not authorizer.may_read(client, topic, name)
+        )
+
     def _acknowledge(
         self, answer: _Answer, acknowledged: PartitionAcknowledgements, now: Micros
     ) -> None:
         session, place = answer.session, acknowledged.partition
+        if place.topic in answer.denied:
+            answer.errors[place] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            return
         shared = self._shared.get((session.group, place))
         if shared is None or shared.share is None:
             led = self._replicas.led(place)
@@ -252,6 +282,11 @@ class SharePartitionManager:
         places = session.rotated()
         capacity = request.max_records
         for place in places:
+            if place.topic in answer.denied:
+                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                answer.results.append(ShareFetchResult(place, error))
+                answer.is_fetched = True
+                continue
             max_bytes = request.max_bytes // len(places)
             result = self._read(request, session, place, max_bytes, capacity, now)
             if result is not None:

@@ -308,7 +308,10 @@ class ShareFetcher:
 
     def _take_error(self, result: ShareFetchResult, now: Micros) -> None:
         place, error = result.partition, result.error
-        if error.refreshes_metadata:
+        if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            # Source: ``ShareFetchCollector.handleInitializeErrors``, at the next poll.
+            self._link.fail(error)
+        elif error.refreshes_metadata:
             if result.hint is None or not self._metadata.take_hint(place, result.hint):
                 self._waits_for[place] = self._metadata.version + 1
             self._metadata.request_update(now)

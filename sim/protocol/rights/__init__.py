@@ -1,0 +1,1 @@
+"""Rights that each type of request needs (``KafkaApis``), and the answers without them."""
