@@ -127,11 +127,15 @@ def test_a_restart_waits_for_the_session_of_the_former_process(tmp_path):
 
 
 def test_a_restarted_broker_answers_nobody_before_it_is_unfenced(tmp_path):
-    """The session of the former process keeps it out for 7 s and more, though it runs."""
+    """The session of the former process keeps it out for 7 s and more, though it runs.
+
+    Then it leads again, and its producers come.
+    """
     curious = {"count": 3, "config": {"acks": "all", "metadata.max.age.ms": 500}}
     ran = go(
-        tmp_path, faults=[do("restart", target=LEADER)], lasts="16s", then="stop",
+        tmp_path, faults=[do("restart", target=LEADER)], lasts="20s", then="stop",
         producer={"rate": "20/s"} | curious,
+        config={"leader.imbalance.check.interval.seconds": 2},
     )  # fmt: skip
     name = ran.faults[0]["resolved"]
     (_, again) = ran.times("node_states", node=name, state="started")
