@@ -1,6 +1,7 @@
 """What every test shares: the amount of searching, the time zone, who shares a worker."""
 
 import os
+import signal
 import time
 import zlib
 from collections.abc import Iterator
@@ -37,6 +38,9 @@ settings.load_profile(
 
 # Planted defects change classes, which compiled ones do not allow; test_compiled.py compares both.
 os.environ.setdefault("LOGQUAKE_PURE", "1")
+
+# Under nohup the tests and what they start would ignore the hang-up whose effect they look at.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # For this process and for those that tests start, Spark's among them.
 os.environ["TZ"] = "UTC"
