@@ -19,7 +19,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from analysis.report.canvas import (
+from analysis.report.cells import rows_of
+from analysis.report.fault_windows import FaultWindow, fault_windows
+from analysis.report.figures.canvas import (
     BLUE,
     GREEN,
     GREY,
@@ -29,10 +31,8 @@ from analysis.report.canvas import (
     SHADE,
     STYLE,
     fault_labels,
-    rows_of,
     tick_ms,
 )
-from analysis.report.fault_windows import FaultWindow, fault_windows
 from sim.units import MS, SECOND, Micros
 
 __all__ = [

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from analysis.report import load, messages, replication, timeline
-from analysis.report.canvas import rows_of
+from analysis.report.cells import rows_of
 from analysis.report.fault_windows import FaultWindow, end_of, fault_windows
 from analysis.report.findings import open_run
 from analysis.report.progress import Progress, silent

@@ -4,7 +4,7 @@ Data that grow with the run (records, batches, rows of the trace) stay in Spark;
 by partitions, servers, topics, latency buckets and the bins of a time axis.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -138,7 +138,13 @@ def _scenario(path: Path) -> dict[str, object]:
     return found
 
 
-def gather(spark: SparkSession, files: RunFiles, scratch: Path, report: Progress) -> Findings:
+def gather(
+    spark: SparkSession,
+    files: RunFiles,
+    scratch: Path,
+    report: Progress,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Findings:
     """Computes everything.
 
     Args:
@@ -146,11 +152,12 @@ def gather(spark: SparkSession, files: RunFiles, scratch: Path, report: Progress
         files: The run.
         scratch: Directory for the decoded survivors, kept as a table of the report.
         report: Called with each step as it begins, and how many of all have begun.
+        meanwhile: Called once while Spark works.
 
     Raises:
         SimulationError: If the trace is of another version or not complete.
     """
-    return _Gathering(spark, files, scratch, Steps(report, STEPS)).findings()
+    return _Gathering(spark, files, scratch, Steps(report, STEPS)).findings(meanwhile)
 
 
 class _Gathering:
@@ -180,12 +187,13 @@ class _Gathering:
     def _small(self, name: str) -> pd.DataFrame:
         return tables.small(self._files.directory, name)
 
-    def findings(self) -> Findings:
+    def findings(self, meanwhile: Callable[[], None]) -> Findings:
         with parallel(self._spark) as start:
             records = start(self._durability)
             delays = start(self._latency)
             over_time = start(self._states)
             judges = start(self._judges)
+            meanwhile()
             topics, examples, unreadable = records.result()
             latency_us, frames = delays.result()
             frames |= over_time.result()

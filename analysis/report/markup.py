@@ -11,7 +11,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from analysis.report import script
-from analysis.report.canvas import instant, short
+from analysis.report.cells import instant, short
 from sim.units import show_bytes
 
 

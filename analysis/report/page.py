@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from analysis.report import script, timeline
 from analysis.report.agreement import JudgedNumber
-from analysis.report.canvas import Picture, rows_of, short
+from analysis.report.cells import Picture, rows_of, short
 from analysis.report.findings import Findings
 from analysis.report.kafka_metrics import metrics
 from analysis.report.markup import render

@@ -11,7 +11,7 @@ from typing import Final
 import pandas as pd
 
 from analysis.report import latency, timeline
-from analysis.report.canvas import rows_of
+from analysis.report.cells import rows_of
 from analysis.report.findings import Findings
 from analysis.verify import availability
 from sim.units import SECOND

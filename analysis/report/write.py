@@ -9,17 +9,15 @@ whole, so an interrupted report leaves the earlier one. Of several runs each has
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
 from analysis.report import agreement, findings, latency, page, timeline_page
-from analysis.report.canvas import rows_of
-from analysis.report.figures.draw import draw
+from analysis.report.cells import rows_of
 from analysis.report.findings import Findings
 from analysis.report.kafka_metrics import metrics
 from analysis.report.progress import Progress, silent
@@ -43,12 +41,20 @@ one about 20 s; without it the second and third took 31 s each.
 """
 
 
+Explain = Callable[[Path], Mapping[str, Any]]
+"""What ``logquake explain --json`` says of a run; empty where there is nothing to explain."""
+
+
+def _without(_: Path) -> Mapping[str, Any]:
+    return {}
+
+
 def build(
     run_dirs: Sequence[Path],
     *,
     master: str | None = None,
     on_progress: Progress | None = None,
-    explained: Mapping[Path, Mapping[str, Any]] = MappingProxyType({}),
+    explain: Explain = _without,
 ) -> Path:
     """Writes the report of each run, and an overview if there are several.
 
@@ -56,7 +62,8 @@ def build(
         run_dirs: Run directories, at least one.
         master: Spark master URL; ``None`` for every core of this machine.
         on_progress: Called with the name of each step.
-        explained: By run, what ``logquake explain --json`` says of it, for the first screen.
+        explain: Called with each run's directory while Spark is at work: what ``logquake explain
+            --json`` says of it, for the first screen.
 
     Returns:
         The page to open: the run's ``report/index.html``, or the overview's.
@@ -78,8 +85,7 @@ def build(
         for place, files in enumerate(runs, start=1):
             prefix = f"{files.name} ({place} of {len(runs)}): " if len(runs) > 1 else ""
             with named_errors(spark, files.directory), fitted(spark, rows[place - 1]):
-                why = explained.get(files.directory, {})
-                _one(spark, files, why, _prefixed(report, prefix))
+                _one(spark, files, explain, _prefixed(report, prefix))
             summaries.append(json.loads((files.directory / "report" / "report.json").read_text()))
     if len(runs) == 1:
         return runs[0].directory / "report" / "index.html"
@@ -93,13 +99,30 @@ def build(
     return target / "index.html"
 
 
+class _Beside:
+    """What Python does while it waits for Spark: to import matplotlib, and to explain the run.
+
+    In the thread that hears a user's interrupt, for an explanation may run the seed again.
+    """
+
+    def __init__(self, directory: Path, explain: Explain) -> None:
+        self._directory = directory
+        self._explain = explain
+        self.why: Mapping[str, Any] = {}
+
+    def prepare(self) -> None:
+        """Does all of it."""
+        from analysis.report.figures.draw import draw  # noqa: PLC0415 - as long as Java's start
+
+        self.draw = draw
+        self.why = self._explain(self._directory)
+
+
 def _prefixed(report: Progress, prefix: str) -> Progress:
     return lambda step: report(prefix + step)
 
 
-def _one(
-    spark: SparkSession, files: findings.RunFiles, why: Mapping[str, Any], report: Progress
-) -> None:
+def _one(spark: SparkSession, files: findings.RunFiles, explain: Explain, report: Progress) -> None:
     target = files.directory / "report"
     half = files.directory / ".report-unfinished"
     earlier = files.directory / ".report-earlier"
@@ -108,9 +131,10 @@ def _one(
     (half / "tables").mkdir(parents=True)
     (half / "figures").mkdir()
     try:
-        found = findings.gather(spark, files, half / "tables", report)
+        beside = _Beside(files.directory, explain)
+        found = findings.gather(spark, files, half / "tables", report, beside.prepare)
         report("drawing")
-        pictures = draw(found)
+        pictures = beside.draw(found)
         compared = agreement.compare(found)
         for picture in pictures:
             if picture.svg:
@@ -118,9 +142,9 @@ def _one(
         for name, frame in found.frames.items():
             frame.to_parquet(half / "tables" / f"{name}.parquet", index=False)
         explored = timeline_page.data(found)
-        numbers = summary(found, compared) | {"explanation": why, "timeline": explored}
+        numbers = summary(found, compared) | {"explanation": beside.why, "timeline": explored}
         (half / "report.json").write_text(_by_line(numbers), encoding="utf-8")
-        text = page.page(found, compared, pictures, explored, why)
+        text = page.page(found, compared, pictures, explored, beside.why)
         (half / "index.html").write_text(text, encoding="utf-8")
         _swap(half, target, earlier)
     finally:

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from analysis.report import script
-from analysis.report.canvas import BLUE, GREY, ORANGE, STYLE, rows_of, short, svg_of
+from analysis.report.cells import rows_of, short
+from analysis.report.figures.canvas import BLUE, GREY, ORANGE, STYLE, svg_of
 from analysis.report.markup import render
 from analysis.sweep.confidence import wilson
 from analysis.sweep.results import LATENCY_ERROR, MOVED, Sweep, percent, probability, spell, three

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from json import loads
 from pathlib import Path
@@ -151,9 +152,9 @@ def _report(runs: list[Path], master: str | None) -> "_Report":
         ) from None
     from sim.cli.explain import for_report
 
-    explained = {run: for_report(run, may_rerun=len(runs) == 1) for run in runs}
+    explain = partial(for_report, may_rerun=len(runs) == 1)
     with step_bar("report") as on_progress:
-        index = build(runs, master=master, on_progress=on_progress, explained=explained)
+        index = build(runs, master=master, on_progress=on_progress, explain=explain)
     return _Report(index, tuple(line for run in runs for line in _differences(run)))
 
 

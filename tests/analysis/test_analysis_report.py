@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.report import agreement, canvas, findings, overview, page, script, timeline_page
+from analysis.report import agreement, cells, findings, overview, page, script, timeline_page
 from analysis.report import write as report
+from analysis.report.figures import canvas
 from analysis.spark import java, session, tables
 from analysis.verify import acknowledgements, connecting, mirroring, processing, sharing
 from analysis.verify.durability import COUNTS
@@ -198,9 +199,9 @@ def test_a_page_without_a_verdict_blames_nobody_and_folds_a_long_list_of_faults(
 
 
 def test_instants_are_short_and_exact():
-    assert canvas.instant(6 * S) == "6 s"
-    assert canvas.instant(3_204_118) == "3.204118 s"
-    assert canvas.instant(-20 * S) == "-20 s"
+    assert cells.instant(6 * S) == "6 s"
+    assert cells.instant(3_204_118) == "3.204118 s"
+    assert cells.instant(-20 * S) == "-20 s"
 
 
 def test_a_report_that_fails_leaves_the_earlier_one(spark, tmp_path):
@@ -387,3 +388,23 @@ def test_small_runs_are_read_without_compiled_queries_and_large_ones_with_them(s
         with session.fitted(spark, session.FEW_ROWS - 1):
             assert spark.conf.get(name) == "false"
         assert spark.conf.get(name) == "true"
+
+
+def test_matplotlib_is_imported_and_the_run_explained_while_spark_works(built, monkeypatch):
+    code = "import sys; import analysis.report.write; sys.exit('matplotlib' in sys.modules)"
+    root = Path(session.__file__).parents[2]
+    assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
+    done = []
+    gathering = findings._Gathering
+    for name in ("_durability", "_states"):
+        whole = getattr(gathering, name)
+
+        def last(self, name=name, whole=whole):
+            found = whole(self)
+            done.append(name)
+            return found
+
+        monkeypatch.setattr(gathering, name, last)
+    report.build([built[0]], explain=lambda run: done.append(run.name) or {})
+    assert done[0] == built[0].name
+    assert len(done) == 3

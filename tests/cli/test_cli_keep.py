@@ -155,7 +155,7 @@ def reporter(monkeypatch):
     def differing(*differences):
         seen = []
 
-        def build(runs, *, master, on_progress, explained):
+        def build(runs, *, master, on_progress, explain):
             seen.append(names(runs[0]))
             report = runs[0] / "report"
             report.mkdir()

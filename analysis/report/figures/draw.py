@@ -11,7 +11,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, StrMethodFormatter
 
-from analysis.report.canvas import (
+from analysis.report.cells import Picture, short
+from analysis.report.figures import strips
+from analysis.report.figures.canvas import (
     BLUE,
     DASHES,
     GREY,
@@ -19,18 +21,15 @@ from analysis.report.canvas import (
     ORANGE,
     RED,
     STYLE,
-    Picture,
     finish,
     line,
     seconds_of,
     shade,
-    short,
     svg_of,
     tick_ms,
     time_axis,
     timed,
 )
-from analysis.report.figures import strips
 from analysis.report.figures.gauges import gauges
 from analysis.report.figures.groups import groups
 from analysis.report.findings import Findings

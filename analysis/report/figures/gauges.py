@@ -3,7 +3,8 @@
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from analysis.report.canvas import BLUE, ORANGE, RED, Picture, finish, timed
+from analysis.report.cells import Picture
+from analysis.report.figures.canvas import BLUE, ORANGE, RED, finish, timed
 from analysis.report.findings import Findings
 from analysis.report.kafka_metrics import GAUGES
 from analysis.report.kafka_metrics import gauges as over_time

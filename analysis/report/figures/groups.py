@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from analysis.report.canvas import LINES, Picture, finish, rows_of, shade, time_axis
+from analysis.report.cells import Picture, rows_of
+from analysis.report.figures.canvas import LINES, finish, shade, time_axis
 from analysis.report.findings import Findings
 from sim.units import SECOND
 

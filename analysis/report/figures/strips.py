@@ -6,7 +6,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from analysis.report.canvas import BLUE, RED, Picture, finish, rows_of, timed
+from analysis.report.cells import Picture, rows_of
+from analysis.report.figures.canvas import BLUE, RED, finish, timed
 from analysis.report.findings import Findings
 from sim.units import SECOND
 

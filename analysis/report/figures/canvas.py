@@ -4,8 +4,7 @@ Names from scenario files are drawn as plain text: matplotlib's formulas are off
 """
 
 import io
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from analysis.report.cells import short
 from analysis.report.fault_windows import FaultWindow
 from analysis.report.findings import Findings
 from sim.units import MS, SECOND, Micros
@@ -50,16 +50,6 @@ STYLE: Final[dict[Any, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A figure of the page; without data ``svg`` is empty and ``note`` has the reason."""
-
-    name: str
-    title: str
-    note: str
-    svg: str
-
-
 def timed(findings: Findings, height: float = 3.2) -> tuple[Figure, Axes]:
     """A figure of the page's width with one time axis, faults shaded."""
     figure = Figure(figsize=(11, height), layout="constrained")
@@ -73,11 +63,6 @@ def time_axis(axes: Axes, findings: Findings) -> None:
     """From the workload's beginning to the end of the run."""
     axes.set_xlim(0, max(1.0, findings.end_us / SECOND))
     axes.set_xlabel("simulated time (s)")
-
-
-def rows_of(frame: pd.DataFrame) -> list[dict[Hashable, Any]]:
-    """The rows of a small frame; callers know the types of the cells."""
-    return frame.to_dict("records")
 
 
 def shade(axes: Axes, faults: tuple[FaultWindow, ...], findings: Findings, *, named: bool) -> None:
@@ -148,19 +133,6 @@ def seconds_of(findings: Findings, frame: pd.DataFrame) -> Reals:
 def tick_ms(value: float, _: float | None = None) -> str:
     """A tick in milliseconds, in the largest unit that leaves a short number."""
     return short(value * MS)
-
-
-def short(micros: float) -> str:
-    """A duration in the largest unit that leaves a short number."""
-    for unit, name in ((SECOND, "s"), (MS, "ms")):
-        if abs(micros) >= unit:
-            return f"{micros / unit:.3g} {name}"
-    return f"{micros:.3g} us"
-
-
-def instant(micros: Micros) -> str:
-    """An instant in seconds, to the microsecond where it matters: ``6 s``, ``3.204118 s``."""
-    return f"{micros / SECOND:.6f}".rstrip("0").rstrip(".") + " s"
 
 
 def finish(figure: Figure, axes: Axes, entries: list[Patch] | None = None) -> str:
