@@ -13,20 +13,22 @@ import socket
 import sys
 import tempfile
 import threading
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from analysis.spark import java
 from sim.errors import SimulationError
-from sim.lifetime import interrupt
 from sim.trace.run_files import read_part
 from sim.trace.schema import BY_NAME
 from sim.units import GIB, MIB
@@ -36,6 +38,9 @@ LOCAL: Final = "local[*]"
 
 _MEMORY: Final = "SPARK_DRIVER_MEMORY"
 """Spark's own environment variable for the heap of the driver, which wins where it is set."""
+
+_AGAIN_S: Final = 0.05
+"""A finalizer has ended by then."""
 
 _STANDALONE: Final = "spark://"
 _REACHED_WITHIN_S: Final = 10.0
@@ -92,17 +97,36 @@ def start(master: str | None = None, *, is_long: bool = False) -> SparkSession:
     where = master or LOCAL
     local = where.startswith("local")
     _check_master(where)
-    builder = SparkSession.Builder().master(where).appName("logquake")
-    for key, value in _settings(local=local, is_long=is_long).items():
-        builder = builder.config(key, value)
+    settings = _settings(local=local, is_long=is_long)
     with _environment(_launch_environment(local=local)), _temporary_files(java.scratch()):
-        before = signal.getsignal(signal.SIGINT)
-        spark = builder.getOrCreate()
-        if before is interrupt:  # Spark's own calls the Java process from within the handler
-            signal.signal(signal.SIGINT, interrupt)
+        spark = _begin(
+            SparkConf().setMaster(where).setAppName("logquake").setAll([*settings.items()])
+        )
     if not where.startswith("local") or where.startswith("local-cluster"):
         spark.sparkContext.addPyFile(_packages())
     return spark
+
+
+def _begin(conf: SparkConf) -> SparkSession:
+    """A new session of this thread, whose context has been begun in another one.
+
+    In the main thread a SparkContext would install a handler of SIGINT that calls Java from inside
+    a call of Java's: py4j then logs tracebacks, whatever handler is put in its place afterwards.
+    """
+    begun: Future[SparkContext] = Future()
+
+    def work() -> None:
+        try:
+            begun.set_result(SparkContext.getOrCreate(conf))
+        except BaseException as error:  # noqa: BLE001 - raised where it is awaited
+            begun.set_exception(error)
+
+    threading.Thread(target=work, name="spark", daemon=True).start()
+    begun.result()
+    builder = SparkSession.Builder()
+    for key, value in conf.getAll():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
 
 
 @contextmanager
@@ -116,7 +140,6 @@ def using(master: str | None = None, *, is_long: bool = False) -> Iterator[Spark
     with _quiet_interrupt() as launched:
         spark = start(master, is_long=is_long)
         try:
-            # A new SparkContext has its own handler, which talks to Java from inside a call.
             launched()
             yield spark
         except KeyboardInterrupt:
@@ -138,7 +161,7 @@ def _quiet_interrupt() -> Iterator[Callable[[], None]]:
 
     One that comes before Java has started waits until it has, for a Java process that loses its
     parent then writes a traceback; a second one does not wait. The yielded function is called when
-    Java has started; it installs the handler again. Nothing changes outside the main thread.
+    Java has started. Nothing changes outside the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
@@ -159,6 +182,8 @@ def _quiet_interrupt() -> Iterator[Callable[[], None]]:
             before(number, frame)
         except KeyboardInterrupt:
             logging.disable(logging.CRITICAL)
+            # Of a query that is cancelled pyspark warns, with Java's stack.
+            warnings.filterwarnings("ignore", module=r"pyspark\.")
             raise
 
     def launched() -> None:
@@ -168,10 +193,32 @@ def _quiet_interrupt() -> Iterator[Callable[[], None]]:
 
     signal.signal(signal.SIGINT, later)
     try:
-        yield launched
+        with _repeated_if_lost(), warnings.catch_warnings():
+            yield launched
     finally:
         signal.signal(signal.SIGINT, before)
         logging.disable(logging.NOTSET)
+
+
+@contextmanager
+def _repeated_if_lost() -> Iterator[None]:
+    """Sends SIGINT again if Python drops its exception, which it does in a finalizer of py4j's."""
+    shown = sys.unraisablehook
+
+    def again(dropped: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            shown(dropped)
+            return
+        main = threading.main_thread().ident or 0
+        timer = threading.Timer(_AGAIN_S, signal.pthread_kill, (main, signal.SIGINT))
+        timer.daemon = True
+        timer.start()
+
+    sys.unraisablehook = again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = shown
 
 
 @contextmanager

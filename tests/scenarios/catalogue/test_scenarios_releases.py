@@ -195,6 +195,9 @@ RUNS = (
 OF_OTHERS = ("client.truncation_detection", "client.add_partitions")
 """Behaviours of clients of another make, which no release of Kafka chooses."""
 
+EXACTLY_ONCE = {"2.3": "exactly_once", "2.8": "exactly_once_beta"}
+"""The word of Streams for what is exactly_once_v2 from 3.0 on (KIP-447, KIP-732)."""
+
 
 def of_release(name, version, directory):
     """Run a file of the catalogue as that release would have it, whatever behaviours it names."""
@@ -202,6 +205,8 @@ def of_release(name, version, directory):
     given = plain.pop("behaviours", {})
     plain["behaviours"] = {key: given[key] for key in OF_OTHERS if key in given}
     plain["cluster"]["kafka"] = version
+    if name.startswith("e08"):
+        plain["processors"][0]["config"]["processing.guarantee"] = EXACTLY_ONCE[version]
     if name.startswith("e10"):
         plain["cluster"]["cpu"] = {"preempted": {"p50": "2ms", "p99": "20ms"}}
     return run(load_text(yaml.safe_dump(plain)), out=directory / version)
