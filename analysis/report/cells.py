@@ -1,4 +1,4 @@
-"""What pages and figures share: a picture's text, rows of small frames, durations in words.
+"""Parts that pages and figures share: a picture's text, rows of small frames, durations in words.
 
 Nothing here needs matplotlib, whose import takes as long as Java's start.
 """

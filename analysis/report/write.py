@@ -42,7 +42,7 @@ one about 20 s; without it the second and third took 31 s each.
 
 
 Explain = Callable[[Path], Mapping[str, Any]]
-"""What ``logquake explain --json`` says of a run; empty where there is nothing to explain."""
+"""Output of ``logquake explain --json`` on a run; empty where there is nothing to explain."""
 
 
 def _without(_: Path) -> Mapping[str, Any]:
@@ -100,7 +100,7 @@ def build(
 
 
 class _Beside:
-    """What Python does while it waits for Spark: to import matplotlib, and to explain the run.
+    """Work of Python while it waits for Spark: imports matplotlib, explains the run.
 
     In the thread that hears a user's interrupt, for an explanation may run the seed again.
     """
