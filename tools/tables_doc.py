@@ -106,13 +106,23 @@ def behaviours() -> str:
             f"`{item.default}`",
             ", ".join(f"`{choice}`" for choice in item.modelled),
             item.versions,
+            item.side,
             item.source,
             f"{item.meaning} ({item.changes})",
             item.risks,
         )
         for item in BEHAVIOURS
     )
-    head = ("name", f"Kafka {DEFAULT}", "can be", "in versions", "source", "decides", "risk")
+    head = (
+        "name",
+        f"Kafka {DEFAULT}",
+        "can be",
+        "in versions",
+        "side",
+        "source",
+        "decides",
+        "risk",
+    )
     return _grid(head, rows)
 
 

@@ -97,6 +97,7 @@ def behaviours() -> list[Row]:
             "position": choice.name,
             "since": choice.released,
             f"Kafka {DEFAULT}": choice.name == item.default,
+            "side": item.side,
             "source": item.source,
             "decides": f"{item.meaning}: {choice.changes}",
             "risk": choice.risk if choice.modelled else f"not modelled; {choice.risk}",

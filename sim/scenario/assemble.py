@@ -26,6 +26,7 @@ from sim.scenario.model.cluster import ClusterModel, ClusterSpec, ServerSpec, Zo
 from sim.scenario.model.topics import TopicModel, TopicSpec
 from sim.scenario.model.types import filled
 from sim.scenario.off_default import off_default
+from sim.scenario.releases import clients as release_rules
 from sim.scenario.rules import (
     connectors,
     hardware,
@@ -89,6 +90,9 @@ def assemble(model: ScenarioModel, name: str, directory: Path | None = None) -> 
     tiered.check_readers(topics, consumers)
     internal_topics.check(model, cluster, producers, consumers, processors, connected)
     _check_behaviours(model, cluster, consumers)
+    release_rules.check_transactions(
+        cluster, _positions(model, cluster), producers, processors, connected
+    )
     acls.check_clients(cluster, producers, consumers)
     altered = any(fault.kind.has_key("quota") for fault in model.faults)
     beside = {key: getattr(model, key) for key in acls.ALONE} | {"faults": altered}
@@ -146,6 +150,8 @@ def _check_groups(
     """Check that the members of each group agree on what it is."""
     rebalance_rules.check_instances(consumers)
     group_rules.check_one_protocol(consumers)
+    kinds = {"consumer": group_rules.GENERAL_SINCE, "share": share_groups.SINCE}
+    release_rules.check_groups(consumers, kinds)
     share_groups.check_groups(consumers, [task.group for task in processors])
 
 
@@ -165,10 +171,9 @@ def _check_behaviours(
 
 def _positions(model: ScenarioModel, cluster: ClusterSpec) -> Mapping[str, str]:
     """Every switch's position: the file's, else the version's, with its races if threads meet."""
-    preempted = cluster.replication == "isr" and "preempted" in cluster.cpu.model_fields_set
     return _below(
         ("behaviours",),
-        lambda: behaviours.resolve(model.behaviours, cluster.kafka, preempted=preempted),
+        lambda: behaviours.resolve(model.behaviours, cluster.kafka, preempted=cluster.preempts),
     )
 
 
@@ -359,11 +364,12 @@ class _Clients:
         """One entry of ``producers``."""
         self._check_name("name", model.name)
         topic = self._topic("topic", model.topic)
+        release = release_rules.client_release(model.kafka, self._cluster)
         keys, skew = load.keys(model)
         config = _below(
             ("config",),
             lambda: cross_rules.producer_config(
-                settings.resolve("producer", model.config, version=self._cluster.kafka),
+                settings.resolve("producer", model.config, version=release),
                 model.config,
                 partitions=True,
             ),
@@ -398,6 +404,7 @@ class _Clients:
         self._check_name(key, name)
         for topic in model.topics:
             self._topic("topics", topic)
+        release = release_rules.client_release(model.kafka, self._cluster)
         given = group_rules.with_commits(
             with_rebalance(model.config, self._rebalance if group else "", name),
             model.commits,
@@ -406,7 +413,7 @@ class _Clients:
         config = _below(
             ("config",),
             lambda: cross_rules.consumer_config(
-                settings.resolve("consumer", given, version=self._cluster.kafka),
+                settings.resolve("consumer", given, version=release),
                 given,
                 self._cluster.config,
                 in_group=bool(group),
@@ -456,7 +463,7 @@ class _Clients:
                 "the built-in partitioner for transactions",
                 "leave it out",
             )
-        return partitioners.source_of(given, self._cluster.kafka, self._directory)
+        return partitioners.source_of(given, config.version, self._directory)
 
     def _check_rack(self, rack: str | None) -> None:
         racks = self._cluster.racks

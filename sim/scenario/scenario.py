@@ -17,6 +17,7 @@ from sim.faults.fault import Fault
 from sim.ids import TopicPartition
 from sim.protocol.acls import Acl
 from sim.protocol.messages.admin import QuotaAlteration
+from sim.scenario.behaviours import registry as behaviours
 from sim.scenario.behaviours.races import RACES
 from sim.scenario.canonical import faults as canonical_faults
 from sim.scenario.expect import lines as expectation_lines
@@ -132,6 +133,13 @@ class Scenario:
             TopicPartition(topic.name, number)
             for topic in self.topics
             for number in range(topic.partitions)
+        )
+
+    def client_behaviours(self, release: str) -> Mapping[str, str]:
+        """Positions of the switches for a client of a release."""
+        cluster = self.cluster
+        return behaviours.at_release(
+            self.behaviours, cluster.kafka, release, "client", preempted=cluster.preempts
         )
 
     @property

@@ -20,6 +20,7 @@ BEHAVIOURS_OF_CLIENTS: Final[tuple[Behaviour, ...]] = (
                 risk="none for data; slower after each change of leaders",
             ),
         ),
+        side="both",
     ),
     Behaviour(
         "client.metadata",
@@ -35,6 +36,7 @@ BEHAVIOURS_OF_CLIENTS: Final[tuple[Behaviour, ...]] = (
                 risk="consumers reset their offsets: records read twice, or skipped",
             ),
         ),
+        side="client",
     ),
     Behaviour(
         "client.truncation_detection",
@@ -55,6 +57,7 @@ BEHAVIOURS_OF_CLIENTS: Final[tuple[Behaviour, ...]] = (
                 risk="records skipped unread after an unclean election",
             ),
         ),
+        side="client",
     ),
     Behaviour(
         "client.committed_epoch",
@@ -68,6 +71,7 @@ BEHAVIOURS_OF_CLIENTS: Final[tuple[Behaviour, ...]] = (
                 risk="records skipped unread, or read again, after a restart",
             ),
         ),
+        side="client",
     ),
     Behaviour(
         "client.generation",
@@ -81,6 +85,7 @@ BEHAVIOURS_OF_CLIENTS: Final[tuple[Behaviour, ...]] = (
                 risk="none for data; a rebalance more or less",
             ),
         ),
+        side="client",
     ),
     Behaviour(
         "group.coordinator",
@@ -156,6 +161,7 @@ BEHAVIOURS_OF_CLIENTS: Final[tuple[Behaviour, ...]] = (
                 risk="partitions of a dead member wait for its session",
             ),
         ),
+        side="client",
     ),
     Behaviour(
         "offsets.expiry",
@@ -195,6 +201,7 @@ BEHAVIOURS_OF_CLIENTS: Final[tuple[Behaviour, ...]] = (
             Choice("kip599", "2.7", "it is refused, waits as long as it is told, and asks again"),
             Choice("none", changes="it is never refused, but waits before its next change"),
         ),
+        side="client",
     ),
     Behaviour(
         "mirror.translation",
@@ -214,6 +221,7 @@ BEHAVIOURS_OF_CLIENTS: Final[tuple[Behaviour, ...]] = (
                 risk="records skipped unread after a failover",
             ),
         ),
+        side="client",
     ),
 )
 """Switches of clients, and of what brokers do for them."""

@@ -86,6 +86,7 @@ BEHAVIOURS_OF_CONTROL: Final[tuple[Behaviour, ...]] = (
                 risk="none for data; requests of the former epoch fail and are sent again",
             ),
         ),
+        side="level",
     ),
 )
 """Switches that mean something with KRaft only."""

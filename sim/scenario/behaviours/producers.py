@@ -25,6 +25,7 @@ BEHAVIOURS_OF_PRODUCERS: Final[tuple[Behaviour, ...]] = (
                 risk="late batches join the next transaction",
             ),
         ),
+        side="level",
     ),
     Behaviour(
         "transaction.verification",
@@ -52,6 +53,7 @@ BEHAVIOURS_OF_PRODUCERS: Final[tuple[Behaviour, ...]] = (
                 risk="transactions hang, or fail",
             ),
         ),
+        side="client",
     ),
     Behaviour(
         "transaction.reload",
@@ -107,6 +109,7 @@ BEHAVIOURS_OF_PRODUCERS: Final[tuple[Behaviour, ...]] = (
                 risk="records processed twice within exactly-once",
             ),
         ),
+        side="client",
     ),
     Behaviour(
         "producer.state",

@@ -19,7 +19,7 @@ from sim.scenario.behaviours.races import RACES
 from sim.scenario.behaviours.recent import BEHAVIOURS_OF_RECENT_RELEASES
 from sim.scenario.behaviours.replication import BEHAVIOURS_OF_REPLICATION
 from sim.scenario.behaviours.tiered import BEHAVIOURS_OF_TIERED_STORAGE
-from sim.scenario.behaviours.types import Behaviour
+from sim.scenario.behaviours.types import Behaviour, Side
 from sim.scenario.behaviours.versions import DEFAULT
 from sim.scenario.behaviours.zookeeper import BEHAVIOURS_IN_ZOOKEEPER_MODE
 from sim.scenario.text.problems import Problem, nearest, one_of
@@ -73,6 +73,36 @@ def resolve(
                 f"behaviours: {{{item.name}: {item.default}}} takes the version without it",
             )
     return positions
+
+
+def at_release(
+    positions: Mapping[str, str],
+    founded: str,
+    release: str,
+    side: Side,
+    *,
+    preempted: bool = False,
+) -> Mapping[str, str]:
+    """Positions of a process of another release than that with which the cluster began.
+
+    Its own release decides what belongs to its side; feature levels stay those of the cluster, and
+    so does a position that is not the one of the cluster's release: the scenario has chosen it.
+
+    Args:
+        positions: Those of the scenario.
+        founded: Release with which the cluster began.
+        release: That of the process.
+        side: ``server`` or ``client``.
+        preempted: As for :func:`resolve`.
+    """
+    if release == founded:
+        return positions
+    found = dict(positions)
+    for item in BEHAVIOURS:
+        is_usual = found[item.name] == item.at(founded, preempted=preempted)
+        if item.side in (side, "both") and is_usual:
+            found[item.name] = item.at(release, preempted=preempted)
+    return found
 
 
 def _check_given(known: Mapping[str, Behaviour], name: str, choice: str) -> None:

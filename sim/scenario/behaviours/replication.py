@@ -31,6 +31,7 @@ BEHAVIOURS_OF_REPLICATION: Final[tuple[Behaviour, ...]] = (
                 risk="acknowledged records lost when the last member returns with less",
             ),
         ),
+        side="level",
     ),
     Behaviour(
         "truncation",
@@ -64,6 +65,7 @@ BEHAVIOURS_OF_REPLICATION: Final[tuple[Behaviour, ...]] = (
                 risk="acknowledged records lost, replicas differ, after two failures",
             ),
         ),
+        side="level",
     ),
     Behaviour(
         "follower.out_of_range",
@@ -190,6 +192,7 @@ BEHAVIOURS_OF_REPLICATION: Final[tuple[Behaviour, ...]] = (
                 risk="unavailable while a broker that stops or is fenced leads",
             ),
         ),
+        side="level",
     ),
     Behaviour(
         "isr.broker_epochs",
@@ -209,6 +212,7 @@ BEHAVIOURS_OF_REPLICATION: Final[tuple[Behaviour, ...]] = (
                 waives=("nothing-committed-truncated", "leader-complete", "in-sync-complete"),
             ),
         ),
+        side="level",
     ),
     Behaviour(
         "fetch.former_process",

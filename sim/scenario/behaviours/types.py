@@ -1,8 +1,13 @@
 """A switch of Kafka's history: its positions, and since when each of them."""
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from sim.scenario.behaviours.versions import DEFAULT, VERSIONS, is_since
+
+Side: TypeAlias = Literal["server", "client", "both", "level"]
+"""Process whose release decides: the server's, the client's, or at each end its own; or ``level``:
+a finalized feature level, or the protocol version, that a cluster keeps until it is upgraded."""
 
 NONE = "none for data"
 """Risk of a position that costs nothing but time, if that."""
@@ -50,6 +55,7 @@ class Behaviour:
     """The KIP or the issue that changed it."""
     meaning: str
     positions: tuple[Choice, ...]
+    side: Side = "server"
 
     @property
     def default(self) -> str:

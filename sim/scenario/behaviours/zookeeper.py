@@ -20,6 +20,7 @@ BEHAVIOURS_IN_ZOOKEEPER_MODE: Final[tuple[Behaviour, ...]] = (
                 risk="ISRs that no longer change until a restart",
             ),
         ),
+        side="level",
     ),
     Behaviour(
         "zk.broker_epoch",
@@ -33,6 +34,7 @@ BEHAVIOURS_IN_ZOOKEEPER_MODE: Final[tuple[Behaviour, ...]] = (
                 risk="replicas offline after a quick restart",
             ),
         ),
+        side="level",
     ),
     Behaviour(
         "zk.controller_epoch_fencing",

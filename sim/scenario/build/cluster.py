@@ -416,9 +416,10 @@ class Builder:
     def _producer(self, spec: ProducerSpec, number: int, index: int) -> ProducerNode:
         name = spec.client_names[number]
         host = self.client_host(name, spec.rack)
+        behaviours = self.scenario.client_behaviours(spec.config.version)
         config = replace(
-            client_configs.producer_config(spec.config, self.scenario.behaviours),
-            partitioner_class=partitioner_of(spec, self.scenario.cluster.kafka),
+            client_configs.producer_config(spec.config, behaviours),
+            partitioner_class=partitioner_of(spec, spec.config.version),
         )
         work = workload_of(spec, surges_of(self.scenario.faults, name, spec.stop_us))
         ids = spec.transactional_ids
@@ -432,16 +433,17 @@ class Builder:
             kind = PerRequestProducerNode if spec.per_request else ProducerNode
             kind = ClosedLoopNode if spec.clients else kind
             return kind(name, host, self.cluster, client, work)
-        transactions = client_configs.transactions(spec.transaction, self.scenario.behaviours)
+        transactions = client_configs.transactions(spec.transaction, behaviours)
         return TransactionalProducerNode(name, host, self.cluster, client, work, transactions)
 
     def consumers(self) -> list[ConsumerNode]:
         """Every consumer, in the order of the file."""
         nodes: list[ConsumerNode] = []
         for spec in self.scenario.consumers:
+            behaviours = self.scenario.client_behaviours(spec.config.version)
             for name, instance_id in zip(spec.client_names, spec.instance_ids, strict=True):
                 host = self.client_host(name, spec.rack)
-                config = client_configs.consumer_config(spec, instance_id, self.scenario.behaviours)
+                config = client_configs.consumer_config(spec, instance_id, behaviours)
                 node = self._consumer(spec, name, host, config)
                 node.tls = self.tls(spec.config.text("security.protocol"))
                 self.cluster.add(node)
@@ -462,9 +464,9 @@ class Builder:
     def processors(self, first_index: int) -> list[ProcessorNode]:
         """Every task, in the order of the file; producers are numbered on from the index."""
         nodes: list[ProcessorNode] = []
-        behaviours = self.scenario.behaviours
-        stable = behaviours["transaction.offsets"] == "kip447"
         for spec in self.scenario.processors:
+            behaviours = self.scenario.client_behaviours(spec.config.version)
+            stable = behaviours["transaction.offsets"] == "kip447"
             config = client_configs.producer_config(spec.producer, behaviours)
             for number, name in enumerate(spec.client_names):
                 ids = spec.transactional_ids

@@ -93,7 +93,7 @@ class Connectors:
 
     def _source(self, spec: ConnectorSpec, number: int, task: int, index: int) -> SourceTaskNode:
         builder = self._builder
-        behaviours = builder.scenario.behaviours
+        behaviours = builder.scenario.client_behaviours(spec.config.version)
         config = client_configs.producer_config(spec.client, behaviours)
         ids, name = spec.transactional_ids, spec.client_names[task]
         return SourceTaskNode(
@@ -119,7 +119,9 @@ class Connectors:
             name,
             builder.client_host(name, spec.rack),
             builder.cluster,
-            client_configs.sink_consumer_config(spec, builder.scenario.behaviours),
+            client_configs.sink_consumer_config(
+                spec, builder.scenario.client_behaviours(spec.config.version)
+            ),
             builder.bootstrap,
             SinkSpec(spec.name, task, sink_plan(spec), table),
         )

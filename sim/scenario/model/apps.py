@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, field_serializer
 
-from sim.scenario.model.clients import numbered, numbered_or_none
+from sim.scenario.model.clients import Release, numbered, numbered_or_none
 from sim.scenario.model.types import (
     NOT_WRITTEN,
     ConfigSchema,
@@ -33,6 +33,8 @@ def _under(client: str, config: Config) -> dict[str, SettingValue]:
 class ProcessorModel(Strict, frozen=True):
     """Tasks alike, members of one group: each reads, makes outputs of what it read, and commits."""
 
+    quiet: ClassVar[Fields] = ("kafka",)
+
     name: str
     topics: Words
     output: str
@@ -48,6 +50,7 @@ class ProcessorModel(Strict, frozen=True):
     start_us: Duration = Field(0, alias="start")
     stop_us: Duration | None = Field(None, alias="stop")
     rack: str | None = None
+    kafka: Release = None
     config: Annotated[GivenSettings, ConfigSchema("streams", ("consumer", "producer"))] = Field(
         default_factory=dict
     )
@@ -101,6 +104,8 @@ class ProcessorSpec(ProcessorModel, frozen=True):
 class ConnectorModel(Strict, frozen=True):
     """A connector: a source writes an external log to a topic, a sink delivers topics elsewhere."""
 
+    quiet: ClassVar[Fields] = ("kafka",)
+
     name: str
     kind: Literal["source", "sink"]
     topics: Words = Field(..., description="of a source one, which it writes to")
@@ -127,6 +132,7 @@ class ConnectorModel(Strict, frozen=True):
     )
     start_us: Duration = Field(0, alias="start")
     rack: str | None = None
+    kafka: Release = None
     config: Annotated[GivenSettings, ConfigSchema("connect", ("consumer", "producer"))] = Field(
         default_factory=dict
     )

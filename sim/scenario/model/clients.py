@@ -19,6 +19,7 @@ from sim.scenario.model.types import (
     Share,
     Size,
     Strict,
+    Version,
     Words,
 )
 from sim.substrate.distributions import Spread, quantile_table
@@ -30,6 +31,10 @@ SHARE_RESET: Final = "share.auto.offset.reset"
 
 RECORD_SIZE_MIN: Final[Bytes] = 24
 """A record's value holds at least its own name: see the record layout."""
+
+Release: TypeAlias = Annotated[
+    Version | None, Field(description="release of the client; default: that of the brokers")
+]
 
 Group: TypeAlias = Annotated[
     str,
@@ -144,7 +149,7 @@ class TransactionModel(Strict, frozen=True):
 class ProducerModel(Strict, frozen=True):
     """Producers alike; the rate is each one's own."""
 
-    quiet: ClassVar[Fields] = ("producer_per", "key_hot_ppm", "principal")
+    quiet: ClassVar[Fields] = ("producer_per", "key_hot_ppm", "principal", "kafka")
     behind: ClassVar[Pairs] = (("key_skew", "tombstone_ppm"),)
 
     name: str
@@ -194,6 +199,7 @@ class ProducerModel(Strict, frozen=True):
     stop_us: Duration | None = Field(None, alias="stop")
     rack: str | None = None
     principal: str = Field(ANONYMOUS, description="whom a broker's authorizer takes it for")
+    kafka: Release = None
     config: Annotated[GivenSettings, ConfigSchema("producer")] = Field(default_factory=dict)
 
     @property
@@ -238,7 +244,7 @@ class ProducerSpec(ProducerModel, frozen=True):
 class ConsumerModel(Strict, frozen=True):
     """Consumers alike: members of a group, or with ``group: none`` each reading everything."""
 
-    quiet: ClassVar[Fields] = ("commits", "principal")
+    quiet: ClassVar[Fields] = ("commits", "principal", "kafka")
     behind: ClassVar[Pairs] = (("group_type", "group"),)
 
     name: str | None = None
@@ -266,6 +272,7 @@ class ConsumerModel(Strict, frozen=True):
     """Instant of leaving; ``None``: stays to the end."""
     rack: str | None = None
     principal: str = Field(ANONYMOUS, description="whom a broker's authorizer takes it for")
+    kafka: Release = None
     config: Annotated[GivenSettings, ConfigSchema("consumer")] = Field(default_factory=dict)
 
 

@@ -7,7 +7,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 
 from sim.ids import FIRST_CONTROLLER_ID, NodeId, server_name
 from sim.protocol.acls import ANONYMOUS
-from sim.scenario.behaviours.versions import DEFAULT, VERSIONS
+from sim.scenario.behaviours.versions import DEFAULT
 from sim.scenario.model.hardware import ComputerModel, HardwareModel
 from sim.scenario.model.machines import (
     CpuModel,
@@ -25,18 +25,10 @@ from sim.scenario.model.types import (
     GivenSettings,
     Settings,
     Strict,
+    Version,
     refuse,
 )
 from sim.units import SECOND
-
-
-def _version(value: object) -> str:
-    # YAML reads 4.1 without quotes as a number, and 2.10 as 2.1: only what has no second reading.
-    text = str(value) if isinstance(value, float) else value
-    if text not in VERSIONS:
-        found = f"{text} of Kafka" if isinstance(text, str) else repr(value)
-        raise refuse(found, f"one of {', '.join(VERSIONS)}, in quotes")
-    return str(text)
 
 
 def _count_or_racks(value: object) -> int | dict[str, int]:
@@ -71,9 +63,7 @@ class ClusterModel(Strict, frozen=True):
 
     quiet: ClassVar[Fields] = ("quorum", "internal_replicas", "principal")
 
-    kafka: Annotated[str, PlainValidator(_version), WithJsonSchema({"enum": list(VERSIONS)})] = (
-        DEFAULT
-    )
+    kafka: Version = DEFAULT
     # Aliases that are names of the servers below are annotations: mypy takes others for attributes.
     broker_count: Annotated[
         Annotated[int, Field(ge=1, le=1_000)] | None, Field(alias="brokers")
@@ -172,6 +162,11 @@ class ClusterSpec(ClusterModel, frozen=True):
         """Numbers of first servers, if those are all."""
         names = ("initial_brokers", "initial_controllers")
         return tuple(name for name in names if not getattr(self, name))
+
+    @property
+    def preempts(self) -> bool:
+        """True if threads are interrupted, which shows the races of a release."""
+        return self.replication == "isr" and "preempted" in self.cpu.model_fields_set
 
     def internal_assignment(self, topic: str) -> Assignment:
         """Replicas of each partition of an internal topic; empty: the controller places them."""

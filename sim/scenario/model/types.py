@@ -128,6 +128,21 @@ Words: TypeAlias = Annotated[
 ]
 
 
+def _version(value: object) -> str:
+    # YAML reads 4.1 without quotes as a number, and 2.10 as 2.1: only what has no second reading.
+    text = str(value) if isinstance(value, float) else value
+    if text not in VERSIONS:
+        found = f"{text} of Kafka" if isinstance(text, str) else repr(value)
+        raise refuse(found, f"one of {', '.join(VERSIONS)}, in quotes")
+    return str(text)
+
+
+Version: TypeAlias = Annotated[
+    str, PlainValidator(_version), WithJsonSchema({"enum": list(VERSIONS)})
+]
+"""A release of Kafka, as far as its line."""
+
+
 GivenSettings: TypeAlias = Mapping[str, object]
 """Kafka's settings as a file has them."""
 

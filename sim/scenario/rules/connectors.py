@@ -11,6 +11,7 @@ from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.topics import TopicSpec
 from sim.scenario.model.types import filled
+from sim.scenario.releases.clients import client_release
 from sim.scenario.rules import cross as cross_rules
 from sim.scenario.rules.tasks import OUTPUT_SIZE_MIN, split_config, under, whole_member
 from sim.scenario.schema.file import ScenarioModel
@@ -89,14 +90,15 @@ def _connector(
             f"a {prefix}'s setting of a {model.kind}",
             f"settings of its {'producer' if prefix == 'consumer' else 'consumer'}",
         )
-    config = under("", lambda: settings.resolve("connect", own, version=cluster.kafka))
+    release = client_release(model.kafka, cluster)
+    config = under("", lambda: settings.resolve("connect", own, version=release))
     if model.kind == "source":
         client = _source(model, config, producer, cluster, topics[model.topics[0]])
     else:
         for name in _BOUNDARIES:
             if name in own:
                 raise Problem(("config", name), f"{name} for a sink", "a source's", "leave it out")
-        client = under("consumer.", lambda: _sink(consumer, cluster))
+        client = under("consumer.", lambda: _sink(consumer, cluster, release))
     return filled(
         ConnectorSpec,
         model,
@@ -191,7 +193,7 @@ def _source(
                 f"{given[name]!r}, which is the connector's own",
                 repr(value),
             )
-    kafka = cluster.kafka
+    kafka = config.version
     own = producers_of_workers(kafka)
     whole = {**own, **(EXACTLY_ONCE_SOURCE if once else {}), **given}
     found = under(
@@ -214,7 +216,7 @@ def _source(
     return found
 
 
-def _sink(given: Mapping[str, object], cluster: ClusterSpec) -> Config:
+def _sink(given: Mapping[str, object], cluster: ClusterSpec, release: str) -> Config:
     """Settings of its consumers."""
     for name, value in (("enable.auto.commit", False), ("group.protocol", "classic")):
         if name in given and given[name] != value:
@@ -223,4 +225,4 @@ def _sink(given: Mapping[str, object], cluster: ClusterSpec) -> Config:
         raise Problem(
             ("group.instance.id",), "one instance id for all tasks of a connector", "none"
         )
-    return whole_member({**SINK_CONSUMER, **given}, cluster)
+    return whole_member({**SINK_CONSUMER, **given}, cluster, release)

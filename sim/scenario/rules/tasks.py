@@ -11,6 +11,7 @@ from sim.scenario.model.apps import ProcessorModel, ProcessorSpec
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.topics import TopicSpec
 from sim.scenario.model.types import filled
+from sim.scenario.releases.clients import client_release
 from sim.scenario.rules import cross as cross_rules
 from sim.scenario.schema.file import ScenarioModel
 from sim.scenario.settings import registry as settings
@@ -60,7 +61,8 @@ def processor(model: ProcessorModel, cluster: ClusterSpec, output: TopicSpec) ->
             "a topic with cleanup.policy: delete",
         )
     own, consumer, producer = split_config(model.config)
-    config = under("", lambda: settings.resolve("streams", own, version=cluster.kafka))
+    release = client_release(model.kafka, cluster)
+    config = under("", lambda: settings.resolve("streams", own, version=release))
     exactly_once = config.text("processing.guarantee") != AT_LEAST_ONCE
     if exactly_once and model.commits != "after":
         raise Problem(
@@ -80,11 +82,13 @@ def processor(model: ProcessorModel, cluster: ClusterSpec, output: TopicSpec) ->
         )
     _check_own(consumer, producer, exactly_once=exactly_once, automatic=automatic)
     consumer = {"enable.auto.commit": automatic, **consumer}
-    reads = {**consumer_defaults(cluster.kafka), **(EXACTLY_ONCE_CONSUMER if exactly_once else {})}
+    reads = {**consumer_defaults(release), **(EXACTLY_ONCE_CONSUMER if exactly_once else {})}
     consumer = {**reads, **consumer}
-    producer = {**producer_defaults(cluster.kafka, exactly_once=exactly_once), **producer}
-    consumes = under("consumer.", lambda: whole_member(consumer, cluster))
-    produces = under("producer.", lambda: _producer(producer, cluster, exactly_once=exactly_once))
+    producer = {**producer_defaults(release, exactly_once=exactly_once), **producer}
+    consumes = under("consumer.", lambda: whole_member(consumer, cluster, release))
+    produces = under(
+        "producer.", lambda: _producer(producer, cluster, release, exactly_once=exactly_once)
+    )
     _check_protocol(consumes, produces)
     return filled(ProcessorSpec, model, config=config, consumer=consumes, producer=produces)
 
@@ -161,14 +165,14 @@ def _check_protocol(consumer: Config, producer: Config) -> None:
         )
 
 
-def whole_member(given: Mapping[str, object], cluster: ClusterSpec) -> Config:
+def whole_member(given: Mapping[str, object], cluster: ClusterSpec, release: str) -> Config:
     """Settings of the consumer of a task, which gives up everything in a rebalance.
 
     Raises:
         Problem: With the setting's name as its path.
     """
     found = cross_rules.consumer_config(
-        settings.resolve("consumer", given, version=cluster.kafka),
+        settings.resolve("consumer", given, version=release),
         given,
         cluster.config,
         in_group=True,
@@ -184,10 +188,10 @@ def whole_member(given: Mapping[str, object], cluster: ClusterSpec) -> Config:
     return found
 
 
-def _producer(given: Mapping[str, object], cluster: ClusterSpec, *, exactly_once: bool) -> Config:
-    found = cross_rules.producer_config(
-        settings.resolve("producer", given, version=cluster.kafka), given
-    )
+def _producer(
+    given: Mapping[str, object], cluster: ClusterSpec, release: str, *, exactly_once: bool
+) -> Config:
+    found = cross_rules.producer_config(settings.resolve("producer", given, version=release), given)
     if not exactly_once:
         return found
     longest = cluster.config.number("transaction.max.timeout.ms")
