@@ -4,7 +4,8 @@ A parked fetch waits in its session. Only *hot* partitions are read when a fetch
 that the request lists, those written to or advanced since the last response, and those of a
 follower that is not in the ISR. All others have nothing new.
 
-Left out: eviction from a full cache (``max.incremental.fetch.session.cache.slots``).
+A session takes its slot of the cache with its first response. One that is evicted is not found by
+its client's next fetch; a fetch that is parked in it is answered as usual.
 
 Source: KIP-227; ``kafka.server.FetchSession``, ``DelayedFetch``.
 """
@@ -14,6 +15,11 @@ from typing import Final
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, TopicPartition
+from sim.protocol.broker.fetch_session_slots import (
+    UNBOUNDED,
+    FetchSessionConfig,
+    FetchSessionSlots,
+)
 from sim.protocol.broker.replica import FetchClock
 from sim.protocol.messages.data import READ_COMMITTED, FetchPartition, FetchRequest
 from sim.units import NEVER, Bytes, Micros
@@ -48,6 +54,7 @@ class FetchSession:
         "denied",
         "epoch",
         "hot",
+        "is_evicted",
         "looked_free",
         "max_bytes",
         "min_bytes",
@@ -81,6 +88,8 @@ class FetchSession:
         """Partitions that its present fetch may not read."""
         self.looked_free: dict[TopicPartition, None] = {}
         """Partitions without an open transaction below the high watermark (KAFKA-9807)."""
+        self.is_evicted = False
+        """True if another session has its slot."""
 
     @property
     def is_kept(self) -> bool:
@@ -109,7 +118,8 @@ class FetchSession:
 class FetchSessions:
     """All sessions of a broker, also by partition."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: FetchSessionConfig = UNBOUNDED) -> None:
+        self._slots = FetchSessionSlots(config)
         self._sessions: dict[int, FetchSession] = {}
         self._by_partition: dict[TopicPartition, list[FetchSession]] = {}
 
@@ -120,22 +130,13 @@ class FetchSessions:
     def open(self, client: str, request: FetchRequest, now: Micros) -> FetchSession | ErrorCode:
         """The session a request belongs to: a new one for a full fetch, else the one it names.
 
-        A client that opens a new session closes the one that it names; a consumer has only that. A
-        fetch of one final epoch has a session of its own until it is answered, see ``is_kept``.
-        ``now`` is the host's clock.
+        A fetch of one final epoch has a session of its own until it is answered, see ``is_kept``,
+        and so has the last one of a session without partitions. ``now`` is the host's clock.
 
         Source: ``FetchManager.newContext``, ``SessionlessFetchContext``.
         """
         if request.session_epoch <= 0:
-            own = [s for s in self._sessions.values() if s.client == client]
-            # A broker is a follower, and of tiered storage's metadata a consumer.
-            for old in [s for s in own if s.replica_id == request.replica_id]:
-                if request.replica_id < 0 or old.session_id == request.session_id:
-                    self.close(old.session_id)
-            session = FetchSession(self._new_id(now), request.replica_id, client)
-            session.epoch = request.session_epoch
-            session.reads_committed = request.isolation_level == READ_COMMITTED
-            self._sessions[session.session_id] = session
+            session = self._begin(client, request, now)
         else:
             known = self._sessions.get(request.session_id)
             if known is None:
@@ -151,7 +152,52 @@ class FetchSessions:
             if partition in session.partitions:
                 self._by_partition[partition].remove(session)
         session.update(request)
+        if session.partitions:
+            self._slots.touch(session.session_id, len(session.partitions), now)
+        elif request.session_epoch > 0:
+            session.epoch = FINAL_EPOCH
+            self._slots.free(session.session_id)
         return session
+
+    def _begin(self, client: str, request: FetchRequest, now: Micros) -> FetchSession:
+        """Session of a full fetch.
+
+        A client closes the session that it names. A consumer has only one, and if it begins again
+        without its name, as another process does, the slot stays taken.
+        """
+        self._slots.free(request.session_id)
+        own = [s for s in self._sessions.values() if s.client == client]
+        # A broker is a follower, and of tiered storage's metadata a consumer.
+        for old in [s for s in own if s.replica_id == request.replica_id]:
+            if request.replica_id < 0 or old.session_id == request.session_id:
+                self._drop(old)
+        session = FetchSession(self._new_id(now), request.replica_id, client)
+        session.epoch = request.session_epoch
+        session.reads_committed = request.isolation_level == READ_COMMITTED
+        self._sessions[session.session_id] = session
+        return session
+
+    def cache(self, session: FetchSession, now: Micros) -> bool:
+        """Gives a new session its slot; false if there is none, and it ends with its response.
+
+        Source: ``FetchSessionCacheShard.maybeCreateSession``.
+        """
+        is_cached, evicted = self._slots.take(
+            session.session_id,
+            len(session.partitions),
+            now,
+            privileged=session.replica_id >= 0,
+        )
+        if evicted is not None and (loser := self._sessions.pop(evicted, None)) is not None:
+            loser.is_evicted = True
+            if not loser.is_parked:
+                self._unlink(loser)
+        return is_cached
+
+    def answered(self, session: FetchSession) -> None:
+        """A session that is not found any more ends with its last response."""
+        if session.is_evicted:
+            self._unlink(session)
 
     def _new_id(self, now: Micros) -> int:
         """Draws an id from the instant: no session of a former process has the same.
@@ -166,9 +212,17 @@ class FetchSessions:
 
     def close(self, session_id: int) -> None:
         """Closes a session; its parked fetch is dropped without a response."""
-        session = self._sessions.pop(session_id, None)
-        if session is None:
-            return
+        self._slots.free(session_id)
+        session = self._sessions.get(session_id)
+        if session is not None:
+            self._drop(session)
+
+    def _drop(self, session: FetchSession) -> None:
+        """Forgets a session; its slot stays taken."""
+        del self._sessions[session.session_id]
         session.token = -1
+        self._unlink(session)
+
+    def _unlink(self, session: FetchSession) -> None:
         for partition in session.partitions:
             self._by_partition[partition].remove(session)

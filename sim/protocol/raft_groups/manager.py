@@ -11,11 +11,13 @@ Source: Redpanda v25.1 ``raft/{group_manager,heartbeat_manager}.cc``, ``cluster/
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import NO_LEADER, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.broker.fetch_session_slots import UNBOUNDED
 from sim.protocol.broker.raft_storage import PersistRaftVote, RaftFlushed, RaftVote
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
 from sim.protocol.broker.replication.directories.assignments import Placement
@@ -113,7 +115,8 @@ class RaftReplicaManager(ReplicaManager):
         unit: Callable[[], float],
     ) -> None:
         hosted = RaftHostedPartitions(broker, config)
-        super().__init__(broker, config, open_log, high_watermarks, placement, hosted=hosted)
+        bare = replace(config, fetch_sessions=UNBOUNDED)
+        super().__init__(broker, bare, open_log, high_watermarks, placement, hosted=hosted)
         self.raft = raft
         self.groups: dict[TopicPartition, RaftGroup] = {}
         self.leaders = RaftLeaders(hosted, self.groups, config.balances_leaders_every_us)

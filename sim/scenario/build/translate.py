@@ -12,6 +12,7 @@ from sim.nodes.broker.settings import UpkeepSettings
 from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.storage.log_settings import ProducerUpkeep
 from sim.nodes.storage.metadata_log import MetadataLogConfig
+from sim.protocol.broker.fetch_session_slots import SHARDS, FetchSessionConfig
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
 from sim.protocol.broker.replication.fetcher import FetcherConfig
 from sim.protocol.broker.replication_quotas import ReplicationQuotaConfig
@@ -63,6 +64,10 @@ def replica_config(
         transaction=transaction_config(config, behaviours),
         lag_time_max_us=config.micros("replica.lag.time.max.ms"),
         fetch_bytes_max=config.size("fetch.max.bytes"),
+        fetch_sessions=FetchSessionConfig(
+            config.number("max.incremental.fetch.session.cache.slots"),
+            SHARDS if is_since(config.version, "3.8") else 1,
+        ),
         fetcher=FetcherConfig(
             wait_max_us=config.micros("replica.fetch.wait.max.ms"),
             min_bytes=config.size("replica.fetch.min.bytes"),

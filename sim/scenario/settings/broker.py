@@ -84,8 +84,7 @@ _REPLICATION: Final[tuple[Overlay, ...]] = (
         "a stop hands over unless it is a crash",
         "controlled.shutdown.enable",
     ),
-    *absent(
-        "fetch sessions are never evicted",
+    *modelled(
         "max.incremental.fetch.session.cache.slots",
     ),
     *absent(

@@ -114,7 +114,7 @@ def test_before_kip101_a_batch_that_begins_below_the_end_is_taken_if_it_ends_abo
     served = ToyBatch(10, last, 3, record_count=last - 9)
     result = FetchResult(P, ErrorCode.NONE, 16, batches=(served,))
     out = follower.tell(
-        ResponseReceived(1, fetch.correlation, FetchResponse(ErrorCode.NONE, 0, (result,)))
+        ResponseReceived(1, fetch.correlation, FetchResponse(ErrorCode.NONE, 77, (result,)))
     )
     told = [e.row[3:5] for e in out if isinstance(e, fx.Emit) and e.table == "appends"]
     assert told == ([(10, last)] if taken else [])

@@ -8,6 +8,7 @@ from tests.scenarios.run_kit import S, go, text_of
 
 ALONE = {"brokers": 1, "controllers": 1}
 ONE = {"partitions": 1, "replication.factor": 1, "config": {"min.insync.replicas": 1}}
+SLOTS = "max.incremental.fetch.session.cache.slots"
 SHOP = {"name": "shop", "topic": "orders", "rate": "20/s", "record.size": "100B"}
 
 
@@ -95,3 +96,26 @@ def test_quotas_are_written_out_as_they_were_given():
     ]
     scenario = load_text(text_of(quotas=quotas))
     assert load_text(scenario.as_yaml()).digest == scenario.digest
+
+
+def fetch_bytes_of(tmp_path, **config):
+    """Bytes of consumers' Fetch requests to one broker, for each request; and the run."""
+    ran = small(
+        tmp_path, config=config, topics={"orders": ONE | {"partitions": 20}}, lasts="3s",
+        consumers=[{"name": f"reader-{n}", "group": "none", "topics": ["orders"]} for n in (1, 2)],
+    )  # fmt: skip
+    rows = [row for n in (1, 2) for row in ran.rows("requests", kind="Fetch", client=f"reader-{n}")]
+    return sum(row["request_bytes"] for row in rows) / len(rows), ran
+
+
+def test_consumers_without_a_fetch_session_list_all_their_partitions_in_each_request(tmp_path):
+    """Eight shards share the slots, so that seven are none."""
+    with_sessions, _ = fetch_bytes_of(tmp_path, **{SLOTS: 8})
+    without, ran = fetch_bytes_of(tmp_path, **{SLOTS: 7})
+    assert without > 3 * with_sessions
+    assert ran.verdict["held"]
+
+
+def test_fetch_sessions_have_no_such_bound_in_raft_groups():
+    with pytest.raises(ScenarioError, match=r"means nothing with cluster\.replication: raft"):
+        load_text(text_of(config={SLOTS: 9}, cluster={"replication": "raft"}))

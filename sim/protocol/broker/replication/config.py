@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from sim.protocol.broker.fetch_session_slots import UNBOUNDED, FetchSessionConfig
 from sim.protocol.broker.replication.fetcher import FetcherConfig
 from sim.protocol.broker.replication_quotas import ReplicationQuotaConfig
 from sim.protocol.broker.truncation.divergence import KIP_320, Truncation
@@ -19,6 +20,8 @@ class ReplicaManagerConfig:
     """``replica.lag.time.max.ms``."""
     fetch_bytes_max: Bytes = 55 * MIB
     """``fetch.max.bytes``: limit of every fetch response."""
+    fetch_sessions: FetchSessionConfig = UNBOUNDED
+    """Size of the cache of fetch sessions."""
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)
     truncation: Truncation = KIP_320
     """Rule by which followers find the divergence from their leaders' logs."""

@@ -192,10 +192,16 @@ class Fetcher:
             self._forgotten.pop(partition, None)
 
     def answered(self, session_id: int) -> None:
-        """A fetch was answered within its session: the next one has the next epoch."""
+        """A fetch was answered within its session: the next one has the next epoch.
+
+        Without a session (id 0) the next fetch is a full one.
+        """
         self.correlation = -1
         self.session_id = session_id
-        self.session_epoch += 1
+        if session_id == 0:
+            self.reopen()
+        else:
+            self.session_epoch += 1
 
     def _fetch_item(self, partition: TopicPartition, state: FetchState) -> FetchPartition:
         state.requested = True

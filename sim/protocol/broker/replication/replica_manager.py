@@ -142,7 +142,7 @@ class ReplicaManager:
         self.threads = threads = Threads[ReplicaEffect]()
         self.locks = locks = LogLocks()
         self.markers = MarkerRequests()
-        self.delayed_fetches = fetches = DelayedFetches()
+        self.delayed_fetches = fetches = DelayedFetches(config.fetch_sessions)
         self.delayed_produces = produces = DelayedProduces(hosted, self.markers)
         self.watermarks = watermarks = HighWatermarks(
             hosted, locks, fetches, produces, high_watermarks

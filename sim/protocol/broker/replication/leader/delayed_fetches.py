@@ -10,6 +10,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.broker.fetch_session import FetchSession, FetchSessions
+from sim.protocol.broker.fetch_session_slots import UNBOUNDED, FetchSessionConfig
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.messages.data import FetchRequest
@@ -19,13 +20,13 @@ from sim.units import NEVER, Micros
 class DelayedFetches:
     """Fetch sessions of one broker, and the fetches parked in them."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: FetchSessionConfig = UNBOUNDED) -> None:
         self.serves_readers = False
         """True if a consumer has fetched from a follower here: its high watermark wakes fetches
         only then."""
         self.woken: dict[FetchSession, None] = {}
         """Sessions that may be answered now, oldest first; :meth:`take_woken` empties it."""
-        self._sessions = FetchSessions()
+        self._sessions = FetchSessions(config)
         self._parked: dict[FetchSession, None] = {}
         self._timer_at: Micros = NEVER
 
@@ -38,6 +39,14 @@ class DelayedFetches:
     def close(self, session_id: int) -> None:
         """Closes a session."""
         self._sessions.close(session_id)
+
+    def cache(self, session: FetchSession, now: Micros) -> bool:
+        """Gives a new session its slot; false if there is none."""
+        return self._sessions.cache(session, now)
+
+    def answered(self, session: FetchSession) -> None:
+        """A session that was evicted meanwhile ends with its response."""
+        self._sessions.answered(session)
 
     # -- parked fetches ----------------------------------------------------------------------------
 

@@ -407,7 +407,7 @@ class FetchPath:
         A session that the request was to open is not opened (``FullFetchContext``).
         """
         assert session.request is not None
-        is_kept = session.request.session_epoch > 0
+        is_kept = session.request.session_epoch > 0 and session.is_kept
         self._reply(session, (), out, is_kept=is_kept)
 
     def _answer(self, session: FetchSession, results: list[FetchResult], out: Effects) -> None:
@@ -436,9 +436,12 @@ class FetchPath:
         token, session.token = session.token, -1
         self._delayed.complete(session)
         number = session.session_id
+        if is_kept and session.epoch == 0:
+            is_kept = self._delayed.cache(session, self._now)
         if not is_kept:
             self._delayed.close(number)
             number = NO_SESSION
+        self._delayed.answered(session)
         out.append(fx.Reply(token, FetchResponse(ErrorCode.NONE, number, results)))
 
 
