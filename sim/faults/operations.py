@@ -152,7 +152,6 @@ class CreateTopic(_OfTopic):
     """The administrator creates a topic of the scenario again, after it was deleted."""
 
     kind = "create-topic"
-    absent_with: ClassVar[tuple[str, ...]] = ("zookeeper",)
 
     def request(self) -> CreateTopicsRequest:
         """With partitions, settings and replicas as in the scenario."""
@@ -163,7 +162,6 @@ class DeleteTopic(_OfTopic):
     """The administrator deletes a topic."""
 
     kind = "delete-topic"
-    absent_with: ClassVar[tuple[str, ...]] = ("zookeeper",)
 
     def request(self) -> DeleteTopicsRequest:
         """By its name."""

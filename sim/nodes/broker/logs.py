@@ -94,6 +94,8 @@ class BrokerLogs:
         process, manager = self._process, self._storage.manager
         if manager.get(effect.partition) is None:
             return  # its directory has failed: the log is a stray when it is back
+        if not effect.was_hosted:
+            self._note_removed(effect.partition)
         directory = manager.directory_of(effect.partition)
         name = manager.delete(effect.partition)
         delay = self._settings.file_delete_delay_us

@@ -204,7 +204,8 @@ class ZkControl(Control):
         publisher.controller_known(self._controller, self.broker_epoch)
 
     def _stop_replicas(self, _port: Port, effect: ReplicasStopped) -> None:
-        self._publisher.replicas.deliver(FetchingStopped(effect.partitions))
+        self._images.delete(effect.deleted)
+        self._publisher.replicas.deliver(FetchingStopped(effect.partitions, effect.deleted))
 
     # -- ISR changes, before 2.7 ------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from sim.protocol.messages.cluster import (
     AlterPartitionResponse,
     AlterPartitionResult,
 )
-from sim.protocol.zk_mode.controller import Steps, ZkController
+from sim.protocol.zk_mode.controller import ZkController
+from sim.protocol.zk_mode.states import Steps
 from sim.protocol.zk_mode.znodes import LeaderIsr, PartitionEntry, state_path
 from sim.protocol.zookeeper.tree import SetData
 

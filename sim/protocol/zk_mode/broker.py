@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
+from sim.ids import BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
 from sim.protocol.broker.replication.events import IsrWritesRequested
@@ -44,20 +44,24 @@ from sim.protocol.zk_mode.broker_types import (
 )
 from sim.protocol.zk_mode.channels import TIMER as CHANNEL_TIMER
 from sim.protocol.zk_mode.channels import ControllerChannels
-from sim.protocol.zk_mode.controller import Steps, ZkController
+from sim.protocol.zk_mode.controller import ZkController
 from sim.protocol.zk_mode.controller_types import FIRST_REBALANCE_US, ControllerMoved
 from sim.protocol.zk_mode.effects import Effects
 from sim.protocol.zk_mode.isr import IsrWriter
 from sim.protocol.zk_mode.requests import TO_CONTROLLER, event_of
+from sim.protocol.zk_mode.shutdown import TIMER as SHUTDOWN_TIMER
+from sim.protocol.zk_mode.shutdown import ControlledShutdown
+from sim.protocol.zk_mode.states import Steps
 from sim.protocol.zk_mode.znodes import (
+    ADMIN_ROOTS,
     BROKER_IDS,
     CONTROLLER,
     ISR_CHANGES,
+    LEADER_DURING_DELETE,
     ROOTS,
+    TOPIC_DELETIONS,
     TOPICS,
     BrokerInfo,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
     ControlRequest,
     ControlResponse,
     LeaderAndIsrRequest,
@@ -149,8 +153,7 @@ class ZkBroker:
         one."""
         self._isr = IsrWriter(node, self.replicas, lambda: -1 - self._correlate())
         self._took_over = -1
-        self._shutdown_tries = -1
-        self._shutdown_correlation = -1
+        self._shutdown = ControlledShutdown(node, config, self._correlate)
 
     @property
     def is_controller(self) -> bool:
@@ -193,8 +196,8 @@ class ZkBroker:
                 for tag, operation in self._isr.writes_of(event, self._effects):
                     self.session.submit(tag, [operation], self._now, self._out)
             case ShutdownRequested():
-                self._shutdown_tries = self.config.shutdown_retries
-                self._send_controlled_shutdown()
+                to, epoch = self.controller.controller, self.broker_epoch
+                self._shutdown.begin(to, epoch, now, self._effects)
             case ev.Flushed():
                 pass  # it writes no log
             case _:
@@ -207,7 +210,12 @@ class ZkBroker:
         self._effects = self.controller.out = []
 
     def _leave(self) -> Effects:
-        """Ends an event's handling: writes to ZooKeeper come first, then requests to brokers."""
+        """Ends an event's handling: writes to ZooKeeper come first, then requests to brokers.
+
+        A broker that may shut down ends its session, so that its timeout need not pass.
+        """
+        if any(isinstance(effect, ShutDownGranted) for effect in self._effects):
+            self.session.close(self._out)
         return [*self._out, *self._effects]
 
     def _correlate(self) -> int:
@@ -223,17 +231,24 @@ class ZkBroker:
                 self.session.answered(correlation, response, self._now, self._out)
             )
         elif self.controller.channels.owns(correlation):
-            self.controller.channels.answered(correlation, self._effects)
-        elif correlation == self._shutdown_correlation:
-            self._on_shutdown_answer(response)
+            self._on_control_answer(correlation, response)
+        elif self._shutdown.owns(correlation):
+            self._shutdown.answered(response, self._now, self._effects)
+
+    def _on_control_answer(self, correlation: int, response: Response) -> None:
+        controller = self.controller
+        broker, request = controller.channels.answered(correlation, self._effects)
+        assert isinstance(response, ControlResponse)
+        if controller.active and isinstance(request, StopReplicaRequest) and request.deleted:
+            self._add(controller.deletion.answered(broker, request, response))
 
     def _on_failure(self, correlation: int) -> None:
         if self.session.owns(correlation):
             self._on_session_events(self.session.failed(correlation, self._now, self._out))
         elif self.controller.channels.owns(correlation):
             self.controller.channels.failed(correlation, self._now, self._effects)
-        elif correlation == self._shutdown_correlation:
-            self._retry_shutdown_later()
+        elif self._shutdown.owns(correlation):
+            self._shutdown.failed(self._now, self._effects)
 
     def _on_timer(self, name: str) -> None:
         if name in SESSION_TIMERS:
@@ -242,8 +257,9 @@ class ZkBroker:
             self._add(self._register())
         elif name == "isr":
             self._announce_isr_changes()
-        elif name == "shutdown":
-            self._send_controlled_shutdown()
+        elif name == SHUTDOWN_TIMER:
+            to, epoch = self.controller.controller, self.broker_epoch
+            self._shutdown.send(to, epoch, self._now, self._effects)
         elif name == "preferred":
             if self.controller.active:
                 self._add(self.controller.rebalance())
@@ -308,10 +324,13 @@ class ZkBroker:
             self._add(controller.topics_changed())
         elif path == ISR_CHANGES:
             self._add(controller.isr_changed())
+        elif path == TOPIC_DELETIONS:
+            self._add(controller.deletion.marked())
 
     def _register(self) -> Steps:
         """Registers the broker, then tries to become controller."""
-        yield [ZkOperation(Create(path, None)) for path in ROOTS]
+        roots = ROOTS + (ADMIN_ROOTS if self.config.controller.is_administered else ())
+        yield [ZkOperation(Create(path, None)) for path in roots]
         info = BrokerInfo(self.node, self.config.rack)
         (made,) = yield [ZkOperation(Create(broker_path(self.node), info, ephemeral=True))]
         if made.node is None:
@@ -420,12 +439,15 @@ class ZkBroker:
             if isinstance(request, LeaderAndIsrRequest):
                 self._lead_or_follow(request.partitions)
             elif isinstance(request, UpdateMetadataRequest):
-                self.metadata.update((entry.partition, entry) for entry in request.partitions)
+                for entry in request.partitions:
+                    self.metadata[entry.partition] = entry
+                    if entry.state.leader == LEADER_DURING_DELETE:
+                        del self.metadata[entry.partition]
                 self._effects.append(MetadataUpdated(request))
             elif isinstance(request, StopReplicaRequest):
                 for partition in request.partitions:
                     self.replicas.pop(partition, None)
-                self._effects.append(ReplicasStopped(request.partitions))
+                self._effects.append(ReplicasStopped(request.partitions, request.deleted))
         self._effects.append(fx.Reply(token, ControlResponse(error)))
 
     def _lead_or_follow(self, entries: tuple[PartitionEntry, ...]) -> None:
@@ -452,34 +474,3 @@ class ZkBroker:
         operation = self._isr.announcement(self._now)
         if operation is not None:
             self.session.submit(0, [operation], self._now, self._out)
-
-    # -- controlled shutdown ----------------------------------------------------------------------
-
-    def _send_controlled_shutdown(self) -> None:
-        to = self.controller.controller
-        if to == NO_LEADER:
-            self._retry_shutdown_later()
-            return
-        self._shutdown_correlation = self._correlate()
-        request = ControlledShutdownRequest(self.node, self.broker_epoch)
-        timeout = self.config.shutdown_timeout_us
-        self._effects.append(fx.Send(to, self._shutdown_correlation, request, timeout, "shutdown"))
-
-    def _on_shutdown_answer(self, response: Response) -> None:
-        assert isinstance(response, ControlledShutdownResponse)
-        if response.error is ErrorCode.NONE and response.remaining == 0:
-            self._grant(0)
-        else:
-            self._retry_shutdown_later(response.remaining)
-
-    def _retry_shutdown_later(self, remaining: int = -1) -> None:
-        self._shutdown_tries -= 1
-        if self._shutdown_tries > 0:
-            self._set_timer("shutdown", self.config.shutdown_backoff_us)
-        else:
-            self._grant(remaining)
-
-    def _grant(self, remaining: int) -> None:
-        """Ends the session, so that its timeout need not pass."""
-        self.session.close(self._out)
-        self._effects.append(ShutDownGranted(remaining))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from sim.ids import BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import events as ev
 from sim.protocol.broker.replication.events import IsrWritesRequested
-from sim.protocol.messages.admin import ElectLeadersRequest
+from sim.protocol.messages.admin import DeleteTopicsRequest, ElectLeadersRequest
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.cluster import (
     AllocateProducerIdsRequest,
@@ -31,6 +31,7 @@ ZK_BROKER_REQUESTS: tuple[type[Request], ...] = (
     ControlledShutdownRequest,
     AlterPartitionRequest,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     AllocateProducerIdsRequest,
     ElectLeadersRequest,
 )
@@ -115,6 +116,8 @@ class ReplicasStopped:
     """The broker does not follow these partitions any more."""
 
     partitions: tuple[TopicPartition, ...]
+    deleted: tuple[TopicPartition, ...] = ()
+    """Those whose logs it deletes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class ControllerChannels:
         self._channels: dict[NodeId, _Channel] = {}
         self._waiting: dict[int, NodeId] = {}
         self._leader_and_isr: dict[NodeId, list[PartitionEntry]] = {}
-        self._stop: dict[NodeId, list[TopicPartition]] = {}
+        self._stop: dict[NodeId, dict[TopicPartition, bool]] = {}
         self._metadata: list[PartitionEntry] = []
         self._metadata_to: dict[NodeId, None] = {}
         self._to_all = False
@@ -99,10 +99,11 @@ class ControllerChannels:
         self._metadata.append(entry)
         self._to_all = True
 
-    def stop(self, broker: NodeId, partition: TopicPartition) -> None:
-        """Adds the partition to the broker's StopReplica."""
+    def stop(self, broker: NodeId, partition: TopicPartition, *, delete: bool = False) -> None:
+        """Adds the partition to the broker's StopReplica; ``delete``: its log is to be deleted."""
         if broker in self._channels:
-            self._stop.setdefault(broker, []).append(partition)
+            stopped = self._stop.setdefault(broker, {})
+            stopped[partition] = delete or stopped.get(partition, False)
 
     def update_metadata(
         self, brokers: Iterable[NodeId], entries: Iterable[PartitionEntry] = ()
@@ -132,8 +133,9 @@ class ControllerChannels:
             self._queue(broker, update, out)
         stopped, self._stop = self._stop, {}
         for broker, partitions in stopped.items():
+            deleted = tuple(p for p, is_deleted in partitions.items() if is_deleted)
             stop = StopReplicaRequest(
-                node, controller_epoch, self._epoch_of(broker), tuple(partitions)
+                node, controller_epoch, self._epoch_of(broker), tuple(partitions), deleted
             )
             self._queue(broker, stop, out)
 
@@ -160,13 +162,17 @@ class ControllerChannels:
         """True if a request is one of these."""
         return correlation in self._waiting
 
-    def answered(self, correlation: int, out: Effects) -> None:
-        """Handles a broker's response; a request with an error is not repeated."""
+    def answered(self, correlation: int, out: Effects) -> tuple[NodeId, ControlRequest]:
+        """Handles a broker's response; a request with an error is not repeated.
+
+        Returns the broker and the request.
+        """
         broker = self._waiting.pop(correlation)
         channel = self._channels[broker]
         channel.in_flight = -1
-        channel.queue.popleft()
+        request = channel.queue.popleft()
         self._send(broker, channel, out)
+        return broker, request
 
     def failed(self, correlation: int, now: Micros, out: Effects) -> None:
         """No response: waits, then sends the same request again."""

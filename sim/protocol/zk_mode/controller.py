@@ -12,45 +12,37 @@ it. If its session ends in between and the event continues in the next one, it i
 successor's epoch, and brokers obey it instead of the actual controller (catalogue:
 honeycomb-2017-split-brain).
 
-Left out: reassignment, deletion of topics, more partitions, offline log directories; new topics are
-created as nodes under ``/brokers/topics``.
+Left out: reassignment, more partitions, offline log directories; new topics are created as nodes
+under ``/brokers/topics``.
 
-Source: ``kafka.controller.{KafkaController,ZkPartitionStateMachine,ZkReplicaStateMachine}`` (3.9).
+Source: ``kafka.controller.KafkaController`` (3.9).
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Generator
+from typing import TypeAlias
 
-from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
+from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.zk_mode.channels import ControllerChannels
 from sim.protocol.zk_mode.controller_types import (
     ControllerElected,
     ControllerLoaded,
-    ControllerMoved,
     ControllerResigned,
-    StatesLogged,
     ZkControllerConfig,
 )
-from sim.protocol.zk_mode.effects import Effects
-from sim.protocol.zk_mode.elections import ZkElection, elect, initial, without
+from sim.protocol.zk_mode.deletion import TopicDeletion
+from sim.protocol.zk_mode.elections import ZkElection
+from sim.protocol.zk_mode.states import StateMachines, Steps
 from sim.protocol.zk_mode.znodes import (
     BROKER_IDS,
     CONTROLLER,
     CONTROLLER_EPOCH,
     ISR_CHANGES,
-    NO_FACTS,
     TOPICS,
     BrokerInfo,
-    LeaderIsr,
     PartitionEntry,
-    TopicAssignment,
-    TopicFacts,
-    state_path,
-    topic_path,
 )
 from sim.protocol.zookeeper.session import ZkOperation
 from sim.protocol.zookeeper.tree import (
-    Check,
     Create,
     Delete,
     Exists,
@@ -63,53 +55,24 @@ from sim.protocol.zookeeper.tree import (
     ZkOutcome,
 )
 
-Steps: TypeAlias = Generator[list[ZkOperation], list[ZkOutcome], None]
-"""An event of the controller: yields operations, is sent their outcomes in that order."""
-
 Claim: TypeAlias = Generator[list[ZkOperation], list[ZkOutcome], SetData | None]
 """An attempt to become controller; returns the write that incremented the epoch on success."""
 
-Item = TypeVar("Item")
 
-Nodes: TypeAlias = tuple[NodeId, ...]
-Decide: TypeAlias = Callable[[TopicPartition, LeaderIsr], LeaderIsr | None]
-"""The new state of a partition; ``None``: leave it."""
-
-_CHUNK = 10_000
-"""Partitions whose outcomes are held at once; does not influence decisions."""
-
-
-class ZkController:
+class ZkController(StateMachines):
     """State and events of the controller; empty while another broker is the controller."""
 
     def __init__(
         self, node: NodeId, config: ZkControllerConfig, channels: ControllerChannels
     ) -> None:
+        super().__init__(config, channels)
         self.node = node
-        self.config = config
-        self.channels = channels
         self.active = False
         self.controller: NodeId = NO_LEADER
         """The active controller, as far as this broker knows."""
-        self.epoch = 0
-        self.brokers: dict[NodeId, BrokerEpoch] = {}
-        """Live brokers."""
-        self.infos: dict[NodeId, BrokerInfo] = {}
-        """Their registrations."""
-        self.stopping: dict[NodeId, None] = {}
-        self.facts: dict[str, TopicFacts] = {}
-        self.assignments: dict[TopicPartition, Nodes] = {}
-        self.entries: dict[TopicPartition, PartitionEntry] = {}
         self.loaded_partitions = 0
         """Partitions read at the last take-over."""
-        self.out: Effects = []
-        """Receives effects; the owner sets it for each event."""
-        self._epoch_version = 0
-
-    @property
-    def live(self) -> Nodes:
-        """Live brokers, those that shut down included, by id."""
-        return tuple(sorted(self.brokers))
+        self.deletion = TopicDeletion(self)
 
     def resign(self) -> None:
         """Drops all state; queued requests are dropped (KAFKA-4447)."""
@@ -118,13 +81,8 @@ class ZkController:
         if self.active:
             self.out.append(ControllerResigned(self.epoch))
         self.active = False
-        self.channels.clear()
-        self.brokers = {}
-        self.infos = {}
-        self.stopping = {}
-        self.facts = {}
-        self.assignments = {}
-        self.entries = {}
+        self.drop_state()
+        self.deletion.clear()
 
     # -- election ---------------------------------------------------------------------------------
 
@@ -139,7 +97,7 @@ class ZkController:
         if count is None:
             return
         assert isinstance(count.data, int)
-        self.epoch, self._epoch_version = count.data, count.version + 1
+        self.epoch, self.epoch_version = count.data, count.version + 1
         self.controller, self.active = self.node, True
         self.out.append(ControllerElected(self.epoch))
         yield from self._take_over()
@@ -214,9 +172,10 @@ class ZkController:
         (changes,) = yield [ZkOperation(GetChildren(ISR_CHANGES), watch=True)]
         (topics,) = yield [ZkOperation(GetChildren(TOPICS), watch=True)]
         yield [ZkOperation(Delete(f"{ISR_CHANGES}/{name}")) for name in changes.children]
-        yield from self._read_topics(topics.children)
-        yield from self._read_states(self.assignments)
+        yield from self.read_topics(topics.children)
+        yield from self.read_states(self.assignments)
         self.loaded_partitions = len(self.entries)
+        yield from self.deletion.load()
         self.out.append(ControllerLoaded(self.loaded_partitions))
         live = self.live
         self.channels.update_metadata(live)
@@ -228,9 +187,10 @@ class ZkController:
             b for replicas in self.assignments.values() for b in replicas if b not in self.brokers
         )
         for broker in failed:
-            yield from self._replicas_offline(broker)
-        yield from self._create_states(p for p in self.assignments if p not in self.entries)
-        yield from self._elect_offline()
+            yield from self.remove_from_isr(self.replicas_on(broker), broker)
+        yield from self.create_states()
+        yield from self.elect_offline()
+        yield from self.deletion.resume()
 
     def _read_brokers(self) -> Steps:
         (ids,) = yield [ZkOperation(GetChildren(BROKER_IDS), watch=True)]
@@ -244,30 +204,6 @@ class ZkController:
             if outcome.node is not None:
                 assert isinstance(outcome.node.data, BrokerInfo)
                 self.infos[outcome.node.data.broker] = outcome.node.data
-
-    def _read_topics(self, topics: Iterable[str]) -> Steps:
-        for chunk in _chunks(topics):
-            outcomes = yield [ZkOperation(GetData(topic_path(topic))) for topic in chunk]
-            for topic, outcome in zip(chunk, outcomes, strict=True):
-                if outcome.node is None:
-                    continue
-                assert isinstance(outcome.node.data, TopicAssignment)
-                self.facts[topic] = outcome.node.data.facts
-                for number, replicas in enumerate(outcome.node.data.replicas):
-                    self.assignments[TopicPartition(topic, number)] = replicas
-
-    def _read_states(self, partitions: Iterable[TopicPartition]) -> Steps:
-        for chunk in _chunks(partitions):
-            outcomes = yield [ZkOperation(GetData(state_path(p))) for p in chunk]
-            for partition, outcome in zip(chunk, outcomes, strict=True):
-                node = outcome.node
-                if node is not None and partition in self.assignments:
-                    assert isinstance(node.data, LeaderIsr)
-                    self.entries[partition] = self._entry(partition, node.data, node.version)
-
-    def _entry(self, partition: TopicPartition, state: LeaderIsr, version: int) -> PartitionEntry:
-        facts = self.facts.get(partition.topic, NO_FACTS)
-        return PartitionEntry(partition, state, version, self.assignments[partition], facts)
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -296,9 +232,12 @@ class ZkController:
 
     def _brokers_failed(self, failed: list[NodeId]) -> Steps:
         """Source: ``KafkaController.onReplicasBecomeOffline``."""
-        yield from self._elect_offline()
+        yield from self.elect_offline()
         for broker in failed:
-            yield from self._replicas_offline(broker)
+            hosted = self.replicas_on(broker)
+            kept = [p for p in hosted if p.topic not in self.to_delete]
+            yield from self.remove_from_isr(kept, broker)
+            yield from self.deletion.failed(broker, [p for p in hosted if p not in kept])
         self.channels.update_metadata(self.live)
         self.flush()
 
@@ -306,22 +245,27 @@ class ZkController:
         """Source: ``KafkaController.onBrokerStartup``."""
         self.channels.update_metadata(b for b in self.live if b not in come)
         self.flush()
-        self.channels.update_metadata(come, self.entries.values())
+        self.channels.update_metadata(come, self.kept())
         self.flush()
         for partition, entry in self.entries.items():
-            mine = [b for b in self.assignments[partition] if b in come]
+            mine = [
+                b
+                for b in self.assignments[partition]
+                if b in come and not self.deletion.is_stopped(partition, b)
+            ]
             if mine:
                 self.channels.lead_or_follow(mine, entry)
         self.flush()
-        yield from self._create_states(p for p in self.assignments if p not in self.entries)
-        yield from self._elect_offline()
+        yield from self.create_states()
+        yield from self.elect_offline()
+        yield from self.deletion.resume_on(come)
 
     def topics_changed(self) -> Steps:
         """New topics: elects each partition's first leader."""
         (topics,) = yield [ZkOperation(GetChildren(TOPICS), watch=True)]
         known = dict.fromkeys(p.topic for p in self.assignments)
-        yield from self._read_topics(t for t in topics.children if t not in known)
-        yield from self._create_states(p for p in self.assignments if p not in self.entries)
+        yield from self.read_topics(t for t in topics.children if t not in known)
+        yield from self.create_states()
 
     def isr_changed(self) -> Steps:
         """Reads the ISRs that leaders have written and announced (before 2.7)."""
@@ -333,7 +277,7 @@ class ZkController:
             if outcome.node is not None:
                 assert isinstance(outcome.node.data, tuple)
                 changed.update(dict.fromkeys(outcome.node.data))
-        yield from self._read_states(changed)
+        yield from self.read_states(changed)
         entries = [self.entries[p] for p in changed if p in self.entries]
         self.channels.update_metadata(self.live, entries)
         self.flush()
@@ -352,7 +296,7 @@ class ZkController:
         for partition in followed:
             self.channels.stop(broker, partition)
         self.flush()
-        yield from self._remove(followed, broker)
+        yield from self.remove_from_isr(followed, broker)
         answer(sum(self.entries[p].state.leader == broker for p in led))
 
     def rebalance(self) -> Steps:
@@ -361,7 +305,7 @@ class ZkController:
         Source: ``KafkaController.checkAndTriggerAutoLeaderRebalance``.
         """
         preferred: dict[NodeId, list[PartitionEntry]] = {}
-        for entry in self.entries.values():
+        for entry in self.kept():
             preferred.setdefault(entry.replicas[0], []).append(entry)
         for broker, entries in preferred.items():
             away = [e.partition for e in entries if e.state.leader != broker]
@@ -369,131 +313,3 @@ class ZkController:
                 self.config.imbalance_percent * len(entries)
             ):
                 yield from self.elect(away, ZkElection.PREFERRED)
-
-    # -- the state machines -----------------------------------------------------------------------
-
-    def _elect_offline(self) -> Steps:
-        """Elects leaders for partitions whose leader is not live."""
-        yield from self.elect(
-            [e.partition for e in self.entries.values() if e.state.leader not in self.brokers],
-            ZkElection.OFFLINE,
-        )
-
-    def elect(self, partitions: list[TopicPartition], kind: ZkElection) -> Steps:
-        """Elects a leader for each partition that needs one and can have one."""
-
-        def decide(partition: TopicPartition, old: LeaderIsr) -> LeaderIsr | None:
-            elected = elect(
-                kind,
-                old,
-                self.assignments[partition],
-                self.brokers,
-                stopping=self.stopping,
-                unclean=self.config.unclean,
-            )
-            if elected is None or elected == (old.leader, old.in_sync):
-                return None
-            return LeaderIsr(elected[0], old.leader_epoch + 1, elected[1], self.epoch)
-
-        yield from self._change(partitions, decide)
-        self.flush()
-
-    def _replicas_offline(self, broker: NodeId) -> Steps:
-        """Removes a broker's replicas from the ISRs."""
-        yield from self._remove(
-            [p for p, replicas in self.assignments.items() if broker in replicas], broker
-        )
-
-    def _remove(self, partitions: list[TopicPartition], broker: NodeId) -> Steps:
-        yield from self._change(
-            partitions, lambda _, old: without(old, broker, self.epoch), excluded=broker
-        )
-        self.flush()
-
-    def _change(
-        self, partitions: list[TopicPartition], decide: Decide, excluded: NodeId = NO_LEADER
-    ) -> Steps:
-        """Reads, decides, writes on condition of the version; repeats it where that has changed.
-
-        States written by a later controller are left alone.
-        """
-        todo = partitions
-        while todo:
-            again: list[TopicPartition] = []
-            for chunk in _chunks(todo, _CHUNK if self.config.batched else 1):
-                yield from self._read_states(chunk)
-                changes: list[PartitionEntry] = []
-                for partition in chunk:
-                    entry = self.entries.get(partition)
-                    if entry is None or entry.state.controller_epoch > self.epoch:
-                        continue
-                    new = decide(partition, entry.state)
-                    if new is not None:
-                        changes.append(entry._replace(state=new))
-                yield from self._write(changes, again, excluded)
-                if not self.config.batched:
-                    self.flush()
-            todo = again
-
-    def _write(
-        self, changes: list[PartitionEntry], conflicts: list[TopicPartition], excluded: NodeId
-    ) -> Steps:
-        outcomes = yield [
-            self.fenced(SetData(state_path(e.partition), e.state, e.version)) for e in changes
-        ]
-        for entry, outcome in zip(changes, outcomes, strict=True):
-            if self.succeeded(outcome):
-                self._changed(entry._replace(version=entry.version + 1), excluded)
-                if self.config.logs_every_state and excluded == NO_LEADER:  # it was an election
-                    self.out.append(StatesLogged(len(self.entries)))
-            elif outcome.code is ZkCode.BAD_VERSION:
-                conflicts.append(entry.partition)
-
-    def _create_states(self, partitions: Iterable[TopicPartition]) -> Steps:
-        for chunk in _chunks(partitions):
-            new: list[PartitionEntry] = []
-            for partition in chunk:
-                replicas = self.assignments[partition]
-                state = initial(replicas, self.brokers, self.epoch)
-                if state is not None:
-                    new.append(self._entry(partition, state, 0))
-            outcomes = yield [self.fenced(Create(state_path(e.partition), e.state)) for e in new]
-            for entry, outcome in zip(new, outcomes, strict=True):
-                if self.succeeded(outcome):
-                    self._changed(entry)
-        self.flush()
-
-    def _changed(self, entry: PartitionEntry, excluded: NodeId = NO_LEADER) -> None:
-        self.entries[entry.partition] = entry
-        receivers = entry.replicas
-        if excluded != NO_LEADER:
-            receivers = tuple(b for b in receivers if b != excluded)
-        self.channels.lead_or_follow(receivers, entry)
-
-    def fenced(self, op: SetData | Create) -> ZkOperation:
-        """The write, conditional on this controller's epoch (KAFKA-6082)."""
-        if not self.config.fencing:
-            return ZkOperation(op)
-        return ZkOperation(Multi((Check(CONTROLLER_EPOCH, self._epoch_version), op)))
-
-    def succeeded(self, outcome: ZkOutcome) -> bool:
-        """True if the write was done.
-
-        Raises:
-            ControllerMoved: If another controller has been elected.
-        """
-        if outcome.parts and outcome.parts[0].code is ZkCode.BAD_VERSION:
-            raise ControllerMoved
-        return outcome.code is ZkCode.OK
-
-    def flush(self) -> None:
-        """Sends the batch."""
-        live = tuple(self.infos.get(b) or BrokerInfo(b) for b in self.live)
-        self.channels.flush(self.epoch, live, self.out)
-
-
-def _chunks(items: Iterable[Item], size: int = _CHUNK) -> Iterator[list[Item]]:
-    """Chunks of a list, made in advance: the source may change meanwhile."""
-    every = list(items)
-    for start in range(0, len(every), size):
-        yield every[start : start + size]

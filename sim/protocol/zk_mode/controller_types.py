@@ -67,5 +67,10 @@ class ZkControllerConfig:
     """Replicas of new topics are spread over racks, if every broker has one (KIP-36)."""
     logs_every_state: bool = False
     """Each election logs the states of all partitions (before the fix of KAFKA-6116)."""
+    is_administered: bool = False
+    """True if an administrator may change topics or settings: the nodes of such requests are read
+    and watched. They are always empty otherwise."""
+    deletes_topics: bool = True
+    """``delete.topic.enable``, at its default: off before 1.0."""
     cleans_up: bool = True
     """A former controller drops its state when it resigns (KAFKA-4447)."""

@@ -10,7 +10,12 @@ from collections.abc import Iterable
 
 from sim.ids import BrokerEpoch, TopicPartition
 from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
-from sim.protocol.zk_mode.znodes import BrokerInfo, PartitionEntry, TopicFacts
+from sim.protocol.zk_mode.znodes import (
+    LEADER_DURING_DELETE,
+    BrokerInfo,
+    PartitionEntry,
+    TopicFacts,
+)
 
 
 class ZkImages:
@@ -37,10 +42,26 @@ class ZkImages:
             changed.append(entry.partition)
         return tuple(changed)
 
+    def delete(self, partitions: Iterable[TopicPartition]) -> None:
+        """Applies a StopReplica that deletes replicas."""
+        self.replicas.offset += 1
+        for partition in partitions:
+            self._remove(self.replicas, partition)
+
+    def _remove(self, image: MetadataImage, partition: TopicPartition) -> None:
+        """Removes a partition; the settings of its topic with the last partition of both."""
+        remove_partition(image, partition)
+        topic = partition.topic
+        if topic not in self.metadata.topic_ids and topic not in self.replicas.topic_ids:
+            image.topic_configs.pop(topic, None)
+
     def update(self, entries: Iterable[PartitionEntry], brokers: Iterable[BrokerInfo]) -> None:
         """Applies an UpdateMetadata; it has every live broker."""
         self.metadata.offset += 1
         for entry in entries:
+            if entry.state.leader == LEADER_DURING_DELETE:
+                self._remove(self.metadata, entry.partition)
+                continue
             note_topic(self.metadata, entry.partition, entry.facts)
             self.metadata.partitions[entry.partition] = registration(entry)
         self.metadata.brokers.clear()
@@ -64,6 +85,15 @@ def note_topic(image: MetadataImage, partition: TopicPartition, facts: TopicFact
         image.topic_configs[topic] = dict(facts.configs)
     count = image.partition_counts.get(topic, 0)
     image.partition_counts[topic] = max(count, partition.partition + 1)
+
+
+def remove_partition(image: MetadataImage, partition: TopicPartition) -> None:
+    """Removes a partition, and its topic with its last one."""
+    topic = partition.topic
+    image.partitions.pop(partition, None)
+    if topic in image.topic_ids and not any(p.topic == topic for p in image.partitions):
+        image.topic_names.pop(image.topic_ids.pop(topic), None)
+        image.partition_counts.pop(topic, None)
 
 
 def registration(entry: PartitionEntry) -> PartitionRegistration:

@@ -1,7 +1,8 @@
 """Requests of brokers and administrators to the controller of ZooKeeper mode, as its events.
 
-Approximate: topics are created by the controller's one thread, and the response comes when their
-nodes exist; Kafka's admin manager writes them beside that thread, and waits for leaders. Blocks of
+Approximate: topics are created and marked for deletion by the controller's one thread, and the
+response comes when their nodes exist; Kafka's admin manager writes them beside that thread, and
+waits until the metadata has, or lacks, the topic. Blocks of
 producer ids go through the controller in every version; brokers allocated them directly before 3.0.
 
 Source: ``kafka.server.ZkAdminManager``, ``kafka.zk.AdminZkClient``,
@@ -16,7 +17,12 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, TopicPartition
 from sim.protocol.controller.placement import PlacementImpossible
 from sim.protocol.controller.topics import PRODUCER_ID_BLOCK, new_id
-from sim.protocol.messages.admin import ElectLeadersRequest, ElectLeadersResponse
+from sim.protocol.messages.admin import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+)
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.cluster import (
     AllocateProducerIdsRequest,
@@ -27,15 +33,17 @@ from sim.protocol.messages.cluster import (
     NewTopic,
 )
 from sim.protocol.zk_mode.alter_partition import alter
-from sim.protocol.zk_mode.controller import Steps, ZkController
+from sim.protocol.zk_mode.controller import ZkController
 from sim.protocol.zk_mode.elections import ZkElection
 from sim.protocol.zk_mode.placement import assign_replicas
+from sim.protocol.zk_mode.states import Steps
 from sim.protocol.zk_mode.znodes import (
     PRODUCER_IDS,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     TopicAssignment,
     TopicFacts,
+    deletion_path,
     topic_path,
 )
 from sim.protocol.zookeeper.session import ZkOperation
@@ -47,6 +55,7 @@ TO_CONTROLLER: tuple[type[Request], ...] = (
     AlterPartitionRequest,
     ControlledShutdownRequest,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     AllocateProducerIdsRequest,
     ElectLeadersRequest,
 )
@@ -73,6 +82,8 @@ def event_of(
             return _shut_down(controller, request, answer)
         case CreateTopicsRequest():
             return _create_topics(controller, request, answer, unit)
+        case DeleteTopicsRequest():
+            return _delete_topics(controller, request, answer)
         case AllocateProducerIdsRequest():
             return _allocate(controller, request, answer)
         case ElectLeadersRequest():
@@ -111,6 +122,23 @@ def _create_topics(
         done = made.code is ZkCode.OK
         errors.append((topic.name, ErrorCode.NONE if done else ErrorCode.TOPIC_ALREADY_EXISTS))
     answer(CreateTopicsResponse(tuple(errors)))
+
+
+def _delete_topics(controller: ZkController, request: DeleteTopicsRequest, answer: Answer) -> Steps:
+    """Marks topics; one that is marked and not yet deleted is not in the metadata any more.
+
+    Where deletion is off, the controller takes the mark away, and the request runs out of time.
+    """
+    errors: list[tuple[str, ErrorCode]] = []
+    for name in request.topics:
+        if not controller.config.deletes_topics:
+            errors.append((name, ErrorCode.REQUEST_TIMED_OUT))
+        elif name not in controller.facts or name in controller.to_delete:
+            errors.append((name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        else:
+            yield [ZkOperation(Create(deletion_path(name), None))]
+            errors.append((name, ErrorCode.NONE))
+    answer(DeleteTopicsResponse(tuple(errors)))
 
 
 def _placed(
@@ -162,6 +190,9 @@ def _elect(controller: ZkController, request: ElectLeadersRequest, answer: Answe
         entry = controller.entries.get(partition)
         if entry is None:
             errors[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            continue
+        if partition.topic in controller.to_delete:
+            errors[partition] = ErrorCode.INVALID_TOPIC_EXCEPTION
             continue
         leader = entry.state.leader
         if leader != entry.replicas[0] if preferred else leader not in controller.brokers:

@@ -11,11 +11,12 @@ import re
 
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
-from sim.protocol.zk_mode.images import alive, note_topic, registration
+from sim.protocol.zk_mode.images import alive, note_topic, registration, remove_partition
 from sim.protocol.zk_mode.znodes import (
     BROKER_IDS,
     CONTROLLER,
     NO_FACTS,
+    TOPIC_DELETIONS,
     TOPICS,
     BrokerInfo,
     LeaderIsr,
@@ -27,7 +28,7 @@ from sim.protocol.zookeeper.messages import ZkTransaction
 from sim.protocol.zookeeper.server import ZooKeeperServer
 from sim.protocol.zookeeper.tree import SessionId, WatchEvent, ZkOutcome, Znode, Zxid
 from sim.trace.emit import Emit
-from sim.trace.rows.cluster import BrokerStates, PartitionChanges
+from sim.trace.rows.cluster import BrokerStates, PartitionChanges, TopicDeletions
 
 _STATE = re.compile(rf"{TOPICS}/(.+)/partitions/(\d+)/state")
 
@@ -58,6 +59,8 @@ class ZkTraceRows:
         """Owner of the controller's node."""
         self._zxid: Zxid = 0
         self._assignments: dict[str, TopicAssignment] = {}
+        self._deleted: dict[str, None] = {}
+        """Topics that are marked for deletion: nobody has a claim to them any more."""
         self._sessions: dict[SessionId, NodeId] = {}
 
     def take(self, change: TreeChanged) -> tuple[Emit, ...]:
@@ -76,13 +79,28 @@ class ZkTraceRows:
             self.controller = NO_LEADER if node is None else _number(node.data)
         elif path.startswith(f"{BROKER_IDS}/"):
             self._broker(int(path[len(BROKER_IDS) + 1 :]), node, rows)
+        elif path.startswith(f"{TOPIC_DELETIONS}/"):
+            self._marked(path[len(TOPIC_DELETIONS) + 1 :], node, rows)
         elif node is not None and isinstance(node.data, TopicAssignment):
             self._assignments[path[len(TOPICS) + 1 :]] = node.data
         elif node is not None and isinstance(node.data, LeaderIsr):
             match = _STATE.fullmatch(path)
             assert match is not None, f"{path} is no partition's state"
             partition = TopicPartition(match[1], int(match[2]))
-            rows.append(self._partition(session, partition, node))
+            if partition.topic not in self._deleted:
+                rows.append(self._partition(session, partition, node))
+
+    def _marked(self, topic: str, node: Znode | None, rows: list[Emit]) -> None:
+        """Topics are deleted with their mark, which nobody takes back: replicas follow."""
+        if node is None:
+            self._deleted.pop(topic, None)
+            return
+        self._deleted[topic] = None
+        topic_id = self._assignments[topic].facts.topic_id
+        rows.append(TopicDeletions.row(self.controller, topic, topic_id=topic_id))
+        for partition in [p for p in self.image.partitions if p.topic == topic]:
+            remove_partition(self.image, partition)
+        self.image.topic_configs.pop(topic, None)
 
     def _broker(self, broker: NodeId, node: Znode | None, rows: list[Emit]) -> None:
         """A broker's node exists with its session, and is deleted with it."""

@@ -20,10 +20,21 @@ BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
+TOPIC_DELETIONS = "/admin/delete_topics"
 PRODUCER_IDS = "/latest_producer_id_block"
 ISR_CHANGES = "/isr_change_notification"
 ROOTS = ("/brokers", BROKER_IDS, TOPICS, ISR_CHANGES)
 """Persistent nodes that every broker creates if they are missing."""
+
+
+ADMIN_ROOTS = (TOPIC_DELETIONS,)
+"""As :data:`ROOTS`, where an administrator may change topics or settings."""
+
+LEADER_DURING_DELETE: NodeId = -2
+"""Leader in the metadata of a partition whose topic is being deleted: brokers remove it."""
+
+EPOCH_DURING_DELETE: LeaderEpoch = -2
+"""Its leader epoch."""
 
 
 def broker_path(broker: NodeId) -> str:
@@ -34,6 +45,11 @@ def broker_path(broker: NodeId) -> str:
 def topic_path(topic: str) -> str:
     """A topic's assignment."""
     return f"{TOPICS}/{topic}"
+
+
+def deletion_path(topic: str) -> str:
+    """Marks a topic for deletion."""
+    return f"{TOPIC_DELETIONS}/{topic}"
 
 
 def state_path(partition: TopicPartition) -> str:
@@ -142,9 +158,11 @@ class UpdateMetadataRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class StopReplicaRequest(ControlRequest):
-    """Stop fetching these partitions."""
+    """Stop fetching these partitions, and delete the logs of some."""
 
     partitions: tuple[TopicPartition, ...]
+    deleted: tuple[TopicPartition, ...] = ()
+    """Those whose logs are to be deleted."""
 
     @property
     def size_bytes(self) -> Bytes:
@@ -165,6 +183,8 @@ class ControlResponse(Response):
     """NONE, STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH."""
 
     error: ErrorCode
+    errors: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
+    """Errors of single partitions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,7 +253,7 @@ class Builder:
             zookeeper=None
             if ensemble is None
             else zookeeper_runs.broker_settings(
-                self.scenario.cluster, self.scenario.behaviours, rack
+                self.scenario.cluster, self.scenario.behaviours, rack, self.scenario.faults
             ),
             transaction=transaction,
             replica=translate.replica_config(

@@ -3,10 +3,12 @@
 Apart from :mod:`sim.scenario.rules.zookeeper`: reading a scenario does not import the simulator.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sim.checking.invariant import Invariant
 from sim.checking.invariants.zookeeper import ZOOKEEPER_INVARIANTS
+from sim.faults.fault import Fault
+from sim.faults.operations import CreateTopic, DeleteTopic
 from sim.ids import NodeId
 from sim.nodes.broker.settings import ZkBrokerSettings
 from sim.nodes.zookeeper.settings import ZooKeeperSettings
@@ -14,7 +16,11 @@ from sim.protocol.zk_mode.broker_types import ZkBrokerConfig
 from sim.protocol.zk_mode.controller_types import ZkControllerConfig
 from sim.protocol.zookeeper.ensemble import ZkConfig
 from sim.protocol.zookeeper.session import SessionConfig
+from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.cluster import ClusterSpec, ServerSpec, ZooKeeperModel
+
+_CHANGES = (CreateTopic, DeleteTopic)
+"""Operations that change what ZooKeeper holds, and of which the controller learns by watches."""
 
 
 def invariants(*, zookeeper: bool) -> tuple[type[Invariant], ...]:
@@ -28,7 +34,7 @@ def server_settings(ensemble: ZooKeeperModel, servers: Sequence[ServerSpec]) -> 
 
 
 def broker_settings(
-    cluster: ClusterSpec, behaviours: Mapping[str, str], rack: str
+    cluster: ClusterSpec, behaviours: Mapping[str, str], rack: str, faults: Iterable[Fault]
 ) -> ZkBrokerSettings:
     """Settings of a broker for the control plane."""
     config, batched = cluster.config, behaviours["zk.batching"] == "on"
@@ -43,6 +49,8 @@ def broker_settings(
         batched=batched,
         checks_eligibility=behaviours["isr.eligibility"] == "kip841",
         rack_aware=behaviours["placement"] == "rack_aware",
+        is_administered=any(isinstance(fault, _CHANGES) for fault in faults),
+        deletes_topics=is_since(config.version, "1.0"),
         cleans_up=behaviours["zk.resignation"] == "clean",
     )
     # Before 1.1 each operation of ZooKeeper was waited for.

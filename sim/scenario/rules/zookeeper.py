@@ -137,7 +137,7 @@ def check_faults(faults: Iterable[Fault], *, zookeeper: bool) -> None:
             raise Problem(
                 (fault.index, "do"),
                 f"{fault.kind} with cluster.zookeeper, which is not modelled",
-                "faults, elect-leader and delete-records",
+                "faults, and operations that are modelled there",
             )
 
 

@@ -1,6 +1,7 @@
 """Brokers of ZooKeeper mode in which nothing costs anything."""
 
 from sim.ids import TopicPartition
+from sim.protocol.events import RequestReceived
 from sim.protocol.zk_mode.broker_types import IsrUpdate, ZkBrokerConfig
 from sim.protocol.zk_mode.controller_types import ZkControllerConfig
 from sim.protocol.zookeeper.session import SessionConfig
@@ -61,6 +62,24 @@ class Cluster(ZkCluster):
 
     def wish(self, broker, in_sync, partition=ORDERS):
         self.loop.processes[broker].deliver("broker", IsrUpdate(partition, in_sync))
+
+    def send(self, request):
+        """A request to the controller; the list receives its answer."""
+        replies = []
+        process = self.loop.processes[self.controller().node]
+        perform = process.perform
+        process.perform = lambda machine, effects, lane=0: (
+            replies.extend(e.response for e in effects if getattr(e, "token", None) == 78),
+            perform(machine, effects, lane),
+        )
+        process.deliver("broker", RequestReceived(78, "admin", request))
+        return replies
+
+    def ask(self, request):
+        """The controller's answer, within a second."""
+        replies = self.send(request)
+        self.run(1)
+        return replies[-1]
 
     def of(self, partition=0):
         state = self.state("orders", partition)

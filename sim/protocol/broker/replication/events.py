@@ -102,6 +102,8 @@ class FetchingStopped:
     """Event: these partitions are no longer to be followed (StopReplica)."""
 
     partitions: tuple[TopicPartition, ...]
+    deleted: tuple[TopicPartition, ...] = ()
+    """Those that are to be deleted, hosted or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,8 @@ class ReplicaRemoved:
     """Effect: the broker no longer hosts the partition; its log is to be deleted."""
 
     partition: TopicPartition
+    was_hosted: bool = True
+    """False if only its log was there: this process has had no role for it."""
 
 
 class CopyTurn(NamedTuple):

@@ -73,6 +73,18 @@ class ReplicaRemoval:
             elif state is None:
                 self._directories.forget(partition)
 
+    def delete(self, partition: TopicPartition, now: Micros, out: Effects) -> None:
+        """Deletes a replica, or the log of one that this process has had no role for.
+
+        Source: ``ReplicaManager.stopReplicas`` with ``deletePartition``.
+        """
+        replica = self._hosted.replicas.get(partition)
+        if replica is not None:
+            self._remove(replica, now, out, is_deleted=True)
+        elif partition not in self._hosted.offline:
+            self._watermarks.forget(partition)
+            out.append(ReplicaRemoved(partition, was_hosted=False))
+
     def _remove(self, replica: Replica, now: Micros, out: Effects, *, is_deleted: bool) -> None:
         partition = replica.partition
         if replica.log.is_tiered:

@@ -260,6 +260,8 @@ class ReplicaManager:
             case FetchingStopped():
                 for partition in event.partitions:
                     self.fetchers.stop(partition)
+                for partition in event.deleted:
+                    self.removal.delete(partition, now, out)
             case DirectoryFailed():
                 for partition in event.partitions:
                     self.removal.take_offline(partition, now, out)
