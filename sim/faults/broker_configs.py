@@ -82,7 +82,7 @@ class AlterBrokerConfig(Administration):
     kind = "alter-broker-config"
     proof = "a running broker works with another value"
     may_break = "what the setting promises: retention, the minimum ISR, unclean elections"
-    absent_with: ClassVar[tuple[str, ...]] = ("raft", "zookeeper")
+    absent_with: ClassVar[tuple[str, ...]] = ("raft",)
     broker: NodeId | None = field(
         default=None, metadata=key("broker", "broker", "default: the whole cluster's default")
     )

@@ -199,7 +199,6 @@ class AlterConfig(_OfTopic):
 
     kind = "alter-config"
     proof = f"{_COMMITTED}, and they were others before"
-    absent_with: ClassVar[tuple[str, ...]] = ("zookeeper",)
     config: tuple[ConfigChange, ...] = field(metadata=key("config", "config"))
 
     def request(self) -> IncrementalAlterConfigsRequest:

@@ -81,10 +81,9 @@ def test_groups_of_the_consumer_protocol_are_refused():
     )
 
 
-@pytest.mark.parametrize("do", ["alter-config", "reassign", "create-partitions"])
+@pytest.mark.parametrize("do", ["reassign", "create-partitions"])
 def test_an_operation_that_is_not_modelled_is_refused(do):
     keys = {
-        "alter-config": {"topic": "orders", "config": {"retention.ms": 1_000}},
         "reassign": {"partition": "orders-0", "replicas": ["broker-1", "broker-2", "broker-3"]},
         "create-partitions": {"topic": "orders", "count": 5},
     }[do]

@@ -32,6 +32,7 @@ from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.zk_mode.broker import ZkBroker
 from sim.protocol.zk_mode.broker_types import (
     ZK_BROKER_REQUESTS,
+    ConfigsRead,
     IsrWritesDone,
     LeaderAndIsrApplied,
     MetadataUpdated,
@@ -81,6 +82,7 @@ class ZkControl(Control):
             LeaderAndIsrApplied: self._lead_or_follow,
             MetadataUpdated: self._update_metadata,
             ReplicasStopped: self._stop_replicas,
+            ConfigsRead: self._configure,
             IsrWritesRequested: self._write_isr,
             IsrWritesDone: self._isr_written,
             ControllerElected: self._elected,
@@ -206,6 +208,10 @@ class ZkControl(Control):
     def _stop_replicas(self, _port: Port, effect: ReplicasStopped) -> None:
         self._images.delete(effect.deleted)
         self._publisher.replicas.deliver(FetchingStopped(effect.partitions, effect.deleted))
+
+    def _configure(self, _port: Port, effect: ConfigsRead) -> None:
+        topics = self._images.configure(effect)
+        self._publisher.publish(MetadataApplied(self._images.replicas, (), topics))
 
     # -- ISR changes, before 2.7 ------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from sim.error_codes import ErrorCode
-from sim.ids import BrokerEpoch, NodeId, TopicPartition
+from sim.ids import BrokerEpoch, NodeId
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
 from sim.protocol.broker.replication.events import IsrWritesRequested
@@ -33,10 +33,7 @@ from sim.protocol.zk_mode.broker_types import (
     ISR_CHECK_US,
     REGISTER_AGAIN_US,
     IsrUpdate,
-    LeaderAndIsrApplied,
-    MetadataUpdated,
     Registered,
-    ReplicasStopped,
     ShutDownGranted,
     ShutdownRequested,
     ZkBrokerConfig,
@@ -44,28 +41,28 @@ from sim.protocol.zk_mode.broker_types import (
 )
 from sim.protocol.zk_mode.channels import TIMER as CHANNEL_TIMER
 from sim.protocol.zk_mode.channels import ControllerChannels
+from sim.protocol.zk_mode.configs import UNCLEAN, ConfigManager, Submission
 from sim.protocol.zk_mode.controller import ZkController
 from sim.protocol.zk_mode.controller_types import FIRST_REBALANCE_US, ControllerMoved
 from sim.protocol.zk_mode.effects import Effects
 from sim.protocol.zk_mode.isr import IsrWriter
 from sim.protocol.zk_mode.requests import TO_CONTROLLER, event_of
+from sim.protocol.zk_mode.roles import BrokerRoles
 from sim.protocol.zk_mode.shutdown import TIMER as SHUTDOWN_TIMER
 from sim.protocol.zk_mode.shutdown import ControlledShutdown
 from sim.protocol.zk_mode.states import Steps
 from sim.protocol.zk_mode.znodes import (
     ADMIN_ROOTS,
     BROKER_IDS,
+    CONFIG_CHANGES,
     CONTROLLER,
     ISR_CHANGES,
-    LEADER_DURING_DELETE,
     ROOTS,
     TOPIC_DELETIONS,
     TOPICS,
     BrokerInfo,
-    ControlRequest,
     ControlResponse,
     LeaderAndIsrRequest,
-    PartitionEntry,
     StopReplicaRequest,
     UpdateMetadataRequest,
     broker_path,
@@ -132,11 +129,10 @@ class ZkBroker:
         )
         self.controller = ZkController(node, config.controller, channels)
         self.broker_epoch: BrokerEpoch = -1
-        self.controller_epoch = 0
-        """Largest controller epoch of a request."""
-        self.replicas: dict[TopicPartition, PartitionEntry] = {}
+        self._roles = BrokerRoles()
+        self.replicas = self._roles.replicas
         """Partitions that it leads and follows, with cached versions."""
-        self.metadata: dict[TopicPartition, PartitionEntry] = {}
+        self.metadata = self._roles.metadata
         """Metadata for clients."""
         self._registered: SessionId = 0
         self._correlation = 0
@@ -152,8 +148,14 @@ class ZkBroker:
         """True if the session of the event in progress has ended, and the event waits for the next
         one."""
         self._isr = IsrWriter(node, self.replicas, lambda: -1 - self._correlate())
+        self._configs = ConfigManager(node, lambda: -1 - self._correlate())
         self._took_over = -1
         self._shutdown = ControlledShutdown(node, config, self._correlate)
+
+    @property
+    def controller_epoch(self) -> int:
+        """Largest controller epoch of a request."""
+        return self._roles.controller_epoch
 
     @property
     def is_controller(self) -> bool:
@@ -270,7 +272,12 @@ class ZkBroker:
     def _on_request(self, token: int, request: Request) -> None:
         match request:
             case LeaderAndIsrRequest() | UpdateMetadataRequest() | StopReplicaRequest():
-                self._on_control(token, request)
+                lost = self.session.state is not SessionState.CONNECTED
+                breaks_off = lost and self.config.breaks_off
+                response = self._roles.handle(
+                    request, self.broker_epoch, self._effects, breaks_off=breaks_off
+                )
+                self._effects.append(fx.Reply(token, response))
             case _:
                 assert isinstance(request, TO_CONTROLLER), f"not for the control plane: {request}"
                 self._on_controllers(token, request)
@@ -314,7 +321,9 @@ class ZkBroker:
 
     def _on_watch(self, watched: WatchFired) -> None:
         controller, path = self.controller, watched.path
-        if path == CONTROLLER:
+        if path == CONFIG_CHANGES:
+            self._submit(self._configs.announced())
+        elif path == CONTROLLER:
             self._add(controller.controller_changed(self.session.session))
         elif not controller.active:
             return
@@ -339,6 +348,8 @@ class ZkBroker:
         self.broker_epoch = made.node.created
         self._effects.append(Registered(self.broker_epoch))
         self._set_timer("isr", ISR_CHECK_US)
+        if self.config.controller.is_administered:
+            self._submit(self._configs.started())
         yield from self.controller.become_controller(self.session.session)
 
     # -- the event thread -------------------------------------------------------------------------
@@ -398,6 +409,9 @@ class ZkBroker:
                 event.refuse()
 
     def _on_outcome(self, answered: OperationAnswered) -> None:
+        if self._configs.owns(answered.tag):
+            self._on_configs(answered)
+            return
         if answered.tag < 0:
             self._isr.written(answered.tag, answered.outcome, self._now, self._effects)
             return
@@ -410,6 +424,27 @@ class ZkBroker:
         if len(self._outcomes) == len(self._asks):
             self._continue(self._outcomes)
             self._next()
+
+    # -- settings ---------------------------------------------------------------------------------
+
+    def _submit(self, submission: Submission | None) -> None:
+        if submission is not None:
+            self.session.submit(*submission, self._now, self._out)
+
+    def _on_configs(self, answered: OperationAnswered) -> None:
+        """Settings were read; the controller elects again where unclean elections are enabled."""
+        submission, read = self._configs.answered(*answered)
+        self._submit(submission)
+        self._effects.extend(read)
+        controller = self.controller
+        for configs in read:
+            was, enabled = controller.unclean, (dict(configs.configs).get(UNCLEAN) == "true")
+            if not configs.topic:
+                value = self._configs.setting(UNCLEAN)
+                controller.unclean = was if value is None else value == "true"
+                enabled = controller.unclean and not was
+            if enabled and controller.active:
+                self._add(controller.unclean_enabled(configs.topic))
 
     def _on_controllers(self, token: int, request: Request) -> None:
         """Requests that only the controller answers."""
@@ -424,47 +459,6 @@ class ZkBroker:
             self._add(event_of(self.controller, request, answer, self._unit), refuse)
         else:
             refuse()
-
-    # -- requests of the controller ----------------------------------------------------------------
-
-    def _on_control(self, token: int, request: ControlRequest) -> None:
-        """Rejects a deposed controller's request, and one for a former process."""
-        error = ErrorCode.NONE
-        if request.controller_epoch < self.controller_epoch:
-            error = ErrorCode.STALE_CONTROLLER_EPOCH
-        elif 0 <= request.broker_epoch < self.broker_epoch:
-            error = ErrorCode.STALE_BROKER_EPOCH
-        if error is ErrorCode.NONE:
-            self.controller_epoch = request.controller_epoch
-            if isinstance(request, LeaderAndIsrRequest):
-                self._lead_or_follow(request.partitions)
-            elif isinstance(request, UpdateMetadataRequest):
-                for entry in request.partitions:
-                    self.metadata[entry.partition] = entry
-                    if entry.state.leader == LEADER_DURING_DELETE:
-                        del self.metadata[entry.partition]
-                self._effects.append(MetadataUpdated(request))
-            elif isinstance(request, StopReplicaRequest):
-                for partition in request.partitions:
-                    self.replicas.pop(partition, None)
-                self._effects.append(ReplicasStopped(request.partitions, request.deleted))
-        self._effects.append(fx.Reply(token, ControlResponse(error)))
-
-    def _lead_or_follow(self, entries: tuple[PartitionEntry, ...]) -> None:
-        """Takes entries with a newer leader epoch.
-
-        Source: ``ReplicaManager.becomeLeaderOrFollower``.
-        """
-        taken: list[PartitionEntry] = []
-        for entry in entries:
-            old = self.replicas.get(entry.partition)
-            if old is None or entry.state.leader_epoch > old.state.leader_epoch:
-                self.replicas[entry.partition] = entry
-                taken.append(entry)
-        if taken:
-            lost = self.session.state is not SessionState.CONNECTED
-            effect = LeaderAndIsrApplied(tuple(taken), self.config.breaks_off and lost)
-            self._effects.append(effect)
 
     # -- ISR changes, before 2.7 ------------------------------------------------------------------
 

@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass, field
 
-from sim.ids import BrokerEpoch, NodeId, TopicPartition
+from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import events as ev
 from sim.protocol.broker.replication.events import IsrWritesRequested
-from sim.protocol.messages.admin import DeleteTopicsRequest, ElectLeadersRequest
+from sim.protocol.messages.admin import (
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+)
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.cluster import (
     AllocateProducerIdsRequest,
@@ -34,6 +38,7 @@ ZK_BROKER_REQUESTS: tuple[type[Request], ...] = (
     DeleteTopicsRequest,
     AllocateProducerIdsRequest,
     ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
 )
 """Requests that the machine answers."""
 
@@ -118,6 +123,16 @@ class ReplicasStopped:
     partitions: tuple[TopicPartition, ...]
     deleted: tuple[TopicPartition, ...] = ()
     """Those whose logs it deletes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigsRead:
+    """Settings of a topic, or with no topic of a broker, as they are in ZooKeeper now."""
+
+    topic: str
+    configs: tuple[tuple[str, str], ...]
+    broker: NodeId = NO_LEADER
+    """Without a topic: the one broker, or -1 for every broker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,6 +267,15 @@ class ZkController(StateMachines):
         yield from self.read_topics(t for t in topics.children if t not in known)
         yield from self.create_states()
 
+    def unclean_enabled(self, topic: str = "") -> Steps:
+        """Unclean elections are enabled for a topic, or for all that have no value of their own.
+
+        Source: ``KafkaController.processTopicUncleanLeaderElectionEnable``.
+        """
+        offline = [e.partition for e in self.kept() if e.state.leader not in self.brokers]
+        mine = [p for p in offline if topic in {"", p.topic}]
+        yield from self.elect(mine, ZkElection.OFFLINE)
+
     def isr_changed(self) -> Steps:
         """Reads the ISRs that leaders have written and announced (before 2.7)."""
         (names,) = yield [ZkOperation(GetChildren(ISR_CHANGES), watch=True)]

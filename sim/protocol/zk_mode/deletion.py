@@ -21,6 +21,7 @@ from sim.protocol.zk_mode.states import StateMachines, Steps
 from sim.protocol.zk_mode.znodes import (
     EPOCH_DURING_DELETE,
     LEADER_DURING_DELETE,
+    TOPIC_CONFIGS,
     TOPIC_DELETIONS,
     ControlResponse,
     LeaderIsr,
@@ -197,6 +198,7 @@ class TopicDeletion:
         partitions = states.partitions_of(topic)
         yield from self._write(Delete(state_path(p)) for p in partitions)
         yield from self._write([Delete(topic_path(topic))])
+        yield from self._write([Delete(f"{TOPIC_CONFIGS}/{topic}")])
         yield from self._write([Delete(deletion_path(topic))])
         for replica in self._replicas_of(topic):
             self._replicas.pop(replica, None)

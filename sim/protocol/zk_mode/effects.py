@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 from sim.protocol import effects as fx
 from sim.protocol.zk_mode.broker_types import (
+    ConfigsRead,
     IsrWritesDone,
     LeaderAndIsrApplied,
     MetadataUpdated,
@@ -26,6 +27,7 @@ ZkBrokerEffect: TypeAlias = (
     | ReplicasStopped
     | IsrWritesDone
     | ShutDownGranted
+    | ConfigsRead
     | ControllerElected
     | ControllerLoaded
     | ControllerResigned

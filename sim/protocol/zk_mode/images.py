@@ -8,11 +8,13 @@ Source: ``kafka.server.metadata.ZkMetadataCache``, ``ReplicaManager.becomeLeader
 
 from collections.abc import Iterable
 
-from sim.ids import BrokerEpoch, TopicPartition
+from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
 from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.zk_mode.broker_types import ConfigsRead
 from sim.protocol.zk_mode.znodes import (
     LEADER_DURING_DELETE,
     BrokerInfo,
+    Configs,
     PartitionEntry,
     TopicFacts,
 )
@@ -29,8 +31,19 @@ class ZkImages:
         """
         self.metadata = metadata
         self.replicas = MetadataImage(
-            brokers=metadata.brokers, topic_configs=metadata.topic_configs
+            brokers=metadata.brokers,
+            topic_configs=metadata.topic_configs,
+            cluster_configs=metadata.cluster_configs,
+            broker_configs=metadata.broker_configs,
+            file=metadata.file,
         )
+
+    def configure(self, read: ConfigsRead) -> tuple[str, ...]:
+        """Applies settings that were read; returns the topics whose settings may be others."""
+        configure(self.metadata, read.topic, read.broker, read.configs)
+        if read.topic:
+            return (read.topic,) if read.topic in self.replicas.topic_ids else ()
+        return tuple(self.replicas.topic_ids)
 
     def lead_or_follow(self, entries: Iterable[PartitionEntry]) -> tuple[TopicPartition, ...]:
         """Applies a LeaderAndIsr; returns the partitions."""
@@ -76,13 +89,24 @@ def alive(info: BrokerInfo, epoch: BrokerEpoch = -1) -> BrokerRegistration:
     )
 
 
+def configure(image: MetadataImage, topic: str, broker: NodeId, configs: Configs) -> None:
+    """Replaces the settings of a topic, or of one broker or of every one."""
+    if topic:
+        image.topic_configs[topic] = dict(configs)
+    elif broker != NO_LEADER:
+        image.broker_configs[broker] = dict(configs)
+    else:
+        image.cluster_configs.clear()
+        image.cluster_configs.update(configs)
+
+
 def note_topic(image: MetadataImage, partition: TopicPartition, facts: TopicFacts) -> None:
     """Registers the partition's topic."""
     topic = partition.topic
     if topic not in image.topic_ids:
         image.topic_ids[topic] = facts.topic_id
         image.topic_names[facts.topic_id] = topic
-        image.topic_configs[topic] = dict(facts.configs)
+        image.topic_configs.setdefault(topic, dict(facts.configs))
     count = image.partition_counts.get(topic, 0)
     image.partition_counts[topic] = max(count, partition.partition + 1)
 

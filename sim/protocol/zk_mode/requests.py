@@ -22,6 +22,7 @@ from sim.protocol.messages.admin import (
     DeleteTopicsResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
 )
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.cluster import (
@@ -33,6 +34,7 @@ from sim.protocol.messages.cluster import (
     NewTopic,
 )
 from sim.protocol.zk_mode.alter_partition import alter
+from sim.protocol.zk_mode.configs import alter_configs
 from sim.protocol.zk_mode.controller import ZkController
 from sim.protocol.zk_mode.elections import ZkElection
 from sim.protocol.zk_mode.placement import assign_replicas
@@ -58,6 +60,7 @@ TO_CONTROLLER: tuple[type[Request], ...] = (
     DeleteTopicsRequest,
     AllocateProducerIdsRequest,
     ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
 )
 """Requests that only the controller answers."""
 
@@ -84,6 +87,8 @@ def event_of(
             return _create_topics(controller, request, answer, unit)
         case DeleteTopicsRequest():
             return _delete_topics(controller, request, answer)
+        case IncrementalAlterConfigsRequest():
+            return alter_configs(controller, request, answer)
         case AllocateProducerIdsRequest():
             return _allocate(controller, request, answer)
         case ElectLeadersRequest():

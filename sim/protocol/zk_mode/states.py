@@ -23,7 +23,9 @@ from sim.protocol.zk_mode.elections import ZkElection, elect, initial, without
 from sim.protocol.zk_mode.znodes import (
     CONTROLLER_EPOCH,
     NO_FACTS,
+    TOPIC_CONFIGS,
     BrokerInfo,
+    Configs,
     LeaderIsr,
     PartitionEntry,
     TopicAssignment,
@@ -71,6 +73,8 @@ class StateMachines:
         self.facts: dict[str, TopicFacts] = {}
         self.assignments: dict[TopicPartition, Nodes] = {}
         self.entries: dict[TopicPartition, PartitionEntry] = {}
+        self.unclean = config.unclean
+        """True if this broker's topics may elect leaders from outside the ISR."""
         self.to_delete: dict[str, None] = {}
         """Topics that are marked for deletion."""
         self.out: Effects = []
@@ -150,6 +154,9 @@ class StateMachines:
 
     def elect(self, partitions: list[TopicPartition], kind: ZkElection) -> Steps:
         """Elects a leader for each partition that needs one and can have one."""
+        unclean: dict[str, bool] = {}
+        if kind is ZkElection.OFFLINE:
+            yield from self._read_unclean(partitions, unclean)
 
         def decide(partition: TopicPartition, old: LeaderIsr) -> LeaderIsr | None:
             elected = elect(
@@ -158,7 +165,7 @@ class StateMachines:
                 self.assignments[partition],
                 self.brokers,
                 stopping=self.stopping,
-                unclean=self.config.unclean,
+                unclean=unclean.get(partition.topic, self.unclean),
             )
             if elected is None or elected == (old.leader, old.in_sync):
                 return None
@@ -166,6 +173,27 @@ class StateMachines:
 
         yield from self.change(partitions, decide)
         self.flush()
+
+    def _read_unclean(self, partitions: list[TopicPartition], unclean: dict[str, bool]) -> Steps:
+        """Reads ``unclean.leader.election.enable`` of topics that have lost an ISR.
+
+        Source: ``ZkPartitionStateMachine.collectUncleanLeaderElectionState``.
+        """
+        lost = [p for p in partitions if not any(b in self.brokers for b in self._isr_of(p))]
+        topics = list(dict.fromkeys(p.topic for p in lost))
+        for topic in topics:
+            _note_unclean(topic, self.facts[topic].configs, unclean)
+        if self.config.is_administered:
+            outcomes = yield [ZkOperation(GetData(f"{TOPIC_CONFIGS}/{t}")) for t in topics]
+            for topic, outcome in zip(topics, outcomes, strict=True):
+                if outcome.node is not None:
+                    unclean.pop(topic, None)
+                    assert isinstance(outcome.node.data, tuple)
+                    _note_unclean(topic, outcome.node.data, unclean)
+
+    def _isr_of(self, partition: TopicPartition) -> Nodes:
+        entry = self.entries.get(partition)
+        return () if entry is None else entry.state.in_sync
 
     def replicas_on(self, broker: NodeId) -> list[TopicPartition]:
         """Partitions with a replica on the broker."""
@@ -266,6 +294,12 @@ class StateMachines:
         """Sends the batch."""
         live = tuple(self.infos.get(b) or BrokerInfo(b) for b in self.live)
         self.channels.flush(self.epoch, live, self.out)
+
+
+def _note_unclean(topic: str, configs: Configs, unclean: dict[str, bool]) -> None:
+    for name, value in configs:
+        if name == "unclean.leader.election.enable":
+            unclean[topic] = value == "true"
 
 
 def _chunks(items: Iterable[Item], size: int = _CHUNK) -> Iterator[list[Item]]:

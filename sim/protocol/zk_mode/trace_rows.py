@@ -11,14 +11,24 @@ import re
 
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
-from sim.protocol.zk_mode.images import alive, note_topic, registration, remove_partition
+from sim.protocol.zk_mode.images import (
+    alive,
+    configure,
+    note_topic,
+    registration,
+    remove_partition,
+)
 from sim.protocol.zk_mode.znodes import (
+    BROKER_CONFIGS,
     BROKER_IDS,
     CONTROLLER,
+    DEFAULT_ENTITY,
     NO_FACTS,
+    TOPIC_CONFIGS,
     TOPIC_DELETIONS,
     TOPICS,
     BrokerInfo,
+    Configs,
     LeaderIsr,
     PartitionEntry,
     TopicAssignment,
@@ -79,6 +89,8 @@ class ZkTraceRows:
             self.controller = NO_LEADER if node is None else _number(node.data)
         elif path.startswith(f"{BROKER_IDS}/"):
             self._broker(int(path[len(BROKER_IDS) + 1 :]), node, rows)
+        elif path.startswith((f"{TOPIC_CONFIGS}/", f"{BROKER_CONFIGS}/")):
+            self._configured(path, node)
         elif path.startswith(f"{TOPIC_DELETIONS}/"):
             self._marked(path[len(TOPIC_DELETIONS) + 1 :], node, rows)
         elif node is not None and isinstance(node.data, TopicAssignment):
@@ -89,6 +101,18 @@ class ZkTraceRows:
             partition = TopicPartition(match[1], int(match[2]))
             if partition.topic not in self._deleted:
                 rows.append(self._partition(session, partition, node))
+
+    def _configured(self, path: str, node: Znode | None) -> None:
+        root, _, name = path.rpartition("/")
+        configs: Configs = ()
+        if node is not None:
+            assert isinstance(node.data, tuple)
+            configs = node.data
+        if root == BROKER_CONFIGS:
+            broker = NO_LEADER if name == DEFAULT_ENTITY else int(name)
+            configure(self.image, "", broker, configs)
+        elif node is not None:
+            configure(self.image, name, NO_LEADER, configs)
 
     def _marked(self, topic: str, node: Znode | None, rows: list[Emit]) -> None:
         """Topics are deleted with their mark, which nobody takes back: replicas follow."""

@@ -1,15 +1,15 @@
 """Data of Kafka's znodes, and the controller's requests to brokers in ZooKeeper mode.
 
 Approximate: the data of nodes are values, not JSON text; intermediate nodes without data are not
-created; a topic's settings are in the topic's own node, and travel to brokers with the requests of
-the controller, where Kafka has ``/config/topics``, which each broker reads.
+created; a topic's first settings are in the topic's own node, and travel to brokers with the
+requests of the controller; its node under ``/config/topics`` comes with the first change.
 
 Source: ``kafka.zk.ZkData``, ``kafka.api.LeaderAndIsr``, LeaderAndIsr, UpdateMetadata, StopReplica
 and ControlledShutdown requests (3.9).
 """
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from sim.error_codes import ErrorCode
 from sim.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicPartition
@@ -21,14 +21,23 @@ TOPICS = "/brokers/topics"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 TOPIC_DELETIONS = "/admin/delete_topics"
+TOPIC_CONFIGS = "/config/topics"
+BROKER_CONFIGS = "/config/brokers"
+CONFIG_CHANGES = "/config/changes"
 PRODUCER_IDS = "/latest_producer_id_block"
 ISR_CHANGES = "/isr_change_notification"
 ROOTS = ("/brokers", BROKER_IDS, TOPICS, ISR_CHANGES)
 """Persistent nodes that every broker creates if they are missing."""
 
 
-ADMIN_ROOTS = (TOPIC_DELETIONS,)
+ADMIN_ROOTS = (TOPIC_DELETIONS, TOPIC_CONFIGS, BROKER_CONFIGS, CONFIG_CHANGES)
 """As :data:`ROOTS`, where an administrator may change topics or settings."""
+
+DEFAULT_ENTITY = "<default>"
+"""Node of the settings that every broker without its own has."""
+
+Configs: TypeAlias = tuple[tuple[str, str], ...]
+"""Settings in Kafka's names."""
 
 LEADER_DURING_DELETE: NodeId = -2
 """Leader in the metadata of a partition whose topic is being deleted: brokers remove it."""

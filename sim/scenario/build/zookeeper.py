@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sim.checking.invariant import Invariant
 from sim.checking.invariants.zookeeper import ZOOKEEPER_INVARIANTS
+from sim.faults.broker_configs import AlterBrokerConfig
 from sim.faults.fault import Fault
-from sim.faults.operations import CreateTopic, DeleteTopic
+from sim.faults.operations import AlterConfig, CreateTopic, DeleteTopic
 from sim.ids import NodeId
 from sim.nodes.broker.settings import ZkBrokerSettings
 from sim.nodes.zookeeper.settings import ZooKeeperSettings
@@ -19,7 +20,7 @@ from sim.protocol.zookeeper.session import SessionConfig
 from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.cluster import ClusterSpec, ServerSpec, ZooKeeperModel
 
-_CHANGES = (CreateTopic, DeleteTopic)
+_CHANGES = (CreateTopic, DeleteTopic, AlterConfig, AlterBrokerConfig)
 """Operations that change what ZooKeeper holds, and of which the controller learns by watches."""
 
 

@@ -207,10 +207,8 @@ def test_a_broker_that_is_not_registered_cannot_be_unregistered(tmp_path):
     assert "BROKER_ID_NOT_REGISTERED" in ran.faults[1]["effect"]
 
 
-@pytest.mark.parametrize("kind", ["unregister", "alter-broker-config"])
-def test_zookeeper_has_no_such_request(kind):
-    keys = {"target": "broker-1"} if kind == "unregister" else {
-        "config": {"log.retention.ms": 1}}  # fmt: skip
-    text = text_of(faults=[at("1s", kind, **keys)], cluster={"zookeeper": {"servers": 3}})
+def test_zookeeper_has_no_such_request():
+    unregister = at("1s", "unregister", target="broker-1")
+    text = text_of(faults=[unregister], cluster={"zookeeper": {"servers": 3}})
     with pytest.raises(ScenarioError):
         load_text(text)
