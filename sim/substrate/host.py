@@ -10,7 +10,7 @@ from sim.substrate.disk import Disk
 from sim.substrate.links import CLIENTS
 from sim.substrate.network import Network
 from sim.substrate.wakeups import Wakeups
-from sim.units import MS, Bytes, Micros
+from sim.units import MS, NEVER, Bytes, Micros
 
 
 class Servers:
@@ -141,6 +141,8 @@ class HostSpec:
     """Of its interface, in bits per second; 0: that of the network."""
     queued_requests: int = 0
     """``queued.max.requests``; 0: no bound."""
+    idle_us: Micros = NEVER
+    """``connections.max.idle.ms`` of its servers."""
 
 
 class Host:
@@ -188,6 +190,11 @@ class Host:
     def queued_requests(self) -> int:
         """Bound of the request queue; 0: none."""
         return self._spec.queued_requests
+
+    @property
+    def idle_us(self) -> Micros:
+        """Time after which its servers close an idle connection."""
+        return self._spec.idle_us
 
     def _add_threads(self) -> None:
         """Makes its threads and cores; none is busy."""

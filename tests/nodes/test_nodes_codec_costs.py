@@ -7,7 +7,6 @@ from sim.ids import TopicPartition
 from sim.log.config import RecordRules
 from sim.nodes.process.codec_costs import COMPRESS, ProduceCosts, compress_us, decompress_us
 from sim.nodes.process.cpu import CpuSpec
-from sim.nodes.process.server import ServerNode
 from sim.protocol.messages.data import ProduceRequest
 from sim.units import timestamp_ms
 from sim.wire.compression import CODECS, DEFAULT_LEVELS
@@ -48,18 +47,11 @@ def test_costs_are_rounded_up_and_grow_with_the_bytes():
     assert decompress_us("gzip", 400) == 1
 
 
-class Paying(ServerNode):
-    """Only its sums are asked for."""
-
-    def __init__(self, rules):
-        self.cpu = CpuSpec()
-        self.codec_costs = None if rules == "off" else ProduceCosts(lambda _: rules)
-
-
 def service(codec, rules):
     made = batch(codec)
     request = ProduceRequest(-1, 1_000, ((ORDERS, made),))
-    return Paying(rules).service_us(request, 0), made.raw_bytes
+    costs = None if rules == "off" else ProduceCosts(lambda _: rules)
+    return CpuSpec().service_us(request, 0, costs), made.raw_bytes
 
 
 def test_recompression_is_paid_by_the_request_handler():

@@ -19,6 +19,7 @@ from sim.protocol.messages.base import Request
 from sim.protocol.messages.cluster import NewTopic
 from sim.protocol.messages.delete_records import DeleteRecordsRequest
 from sim.substrate.host import Host
+from sim.units import MINUTE
 
 _GROUP_TOOL = "group-tool"
 
@@ -72,6 +73,7 @@ class AdminNode(Node):
         acls: tuple[Acl, ...] = (),
     ) -> None:
         super().__init__("admin", host, world)
+        self.idle_us = 5 * MINUTE  # ``connections.max.idle.ms``, AdminClientConfig
         # The scenario's own topics are made before anything limits how fast.
         self._late = tuple(q for q in quotas if any(k == MUTATION_RATE for k, _ in q.changes))
         self._quotas = tuple(quota for quota in quotas if quota not in self._late)

@@ -37,6 +37,10 @@ class Sockets:
     def drop(self, link: Connection) -> None:
         """Close a connection."""
 
+    @abstractmethod
+    def last_used(self) -> list[tuple[Micros, Connection]]:
+        """Accepted connections, and when each was last used."""
+
 
 class Acceptor:
     """Checks a broker's connection quotas for each connection, and applies them.

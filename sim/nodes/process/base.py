@@ -8,7 +8,7 @@ from sim.protocol import effects as fx
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Endpoint, Message
 from sim.substrate.tls import TlsSpec
-from sim.units import Micros
+from sim.units import NEVER, Micros
 
 
 class Node(Requester):
@@ -29,6 +29,10 @@ class Node(Requester):
         """True before it is part of the cluster: only its addition starts it."""
         self.tls: TlsSpec | None = None
         """Of outgoing connections; ``None``: plaintext."""
+        self.idle_us: Micros = NEVER
+        """``connections.max.idle.ms``: an idle connection is closed after it."""
+        self.never_idle: frozenset[str] = frozenset()
+        """Channels without that limit."""
         self.performers[fx.Send] = self._send
         self.performers[fx.Disconnect] = self._disconnect
         self.performers[fx.Close] = self._end_channel
@@ -154,7 +158,8 @@ class Node(Requester):
         channel = self._channels.get((peer, label))
         if channel is None:
             unit = self.streams.named(f"channel/{self.name}->{peer}/{label}").unit
-            channel = Channel(self, peer, unit, policy_of(label))
+            idle_us = NEVER if label in self.never_idle else self.idle_us
+            channel = Channel(self, peer, unit, policy_of(label), idle_us)
             self._channels[peer, label] = channel
         return channel
 

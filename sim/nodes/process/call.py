@@ -1,6 +1,7 @@
-"""A request that a server has received, until its response."""
+"""A request that a server has received, until its response, and the connection it came by."""
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 
 from sim.protocol.messages.base import Request
 from sim.substrate.network import Connection
@@ -39,3 +40,13 @@ class Call:
         self.finished_us = 0
         self.decided_us = 0
         self.is_delayed = False
+
+
+@dataclass(slots=True)
+class ServerLink:
+    """The server's end of one connection."""
+
+    used_us: Micros
+    """Instant of the last request or response, or of the acceptance."""
+    muted: bool = False
+    waiting: deque[Call] = field(default_factory=deque)

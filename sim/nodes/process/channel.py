@@ -125,6 +125,7 @@ class Channel:
         "_cipher_free",
         "_connection",
         "_failures",
+        "_idle_us",
         "_open",
         "_peer",
         "_policy",
@@ -134,11 +135,18 @@ class Channel:
         "_throttled_until",
         "_timer",
         "_unit",
+        "_used_us",
         "_waiting",
+        "_watches",
     )
 
     def __init__(
-        self, process: Requester, peer: NodeId, unit: Callable[[], float], policy: ReconnectPolicy
+        self,
+        process: Requester,
+        peer: NodeId,
+        unit: Callable[[], float],
+        policy: ReconnectPolicy,
+        idle_us: Micros = NEVER,
     ) -> None:
         self._process = process
         self._peer = peer
@@ -157,6 +165,11 @@ class Channel:
         self._throttled_until: Micros = 0
         """End of the server's throttling, by the kernel's clock; 0: not throttled."""
         self._timer = process.timer(self._due)
+        self._idle_us = idle_us
+        self._used_us: Micros = LONG_AGO
+        """Instant of the last request or response."""
+        self._watches = False
+        """True while an expiry of the idle connection is scheduled."""
 
     @property
     def is_open(self) -> bool:
@@ -170,7 +183,8 @@ class Channel:
 
     def send(self, port: Port, correlation: int, request: Request, timeout_us: Micros) -> None:
         """Sends, or waits for the connection; the machine gets exactly one outcome."""
-        deadline = self._process.kernel.time + timeout_us
+        now = self._used_us = self._process.kernel.time
+        deadline = now + timeout_us
         item = _Open(port, correlation, request, deadline)
         connection = self._connection
         waits = self._throttled_until and not self._resume_if_unthrottled()
@@ -200,6 +214,8 @@ class Channel:
         """The server accepted."""
         self._failures = self._setups_failed = 0
         self._setup_by = NEVER
+        self._used_us = self._process.kernel.time
+        self._expire_idle()
         if not self._throttled_until or self._resume_if_unthrottled():
             self._send_waiting()
         self._arm()
@@ -216,6 +232,7 @@ class Channel:
 
     def on_response(self, message: Message, correlation: int) -> None:
         """Response to the oldest open request: a server answers a connection in order."""
+        self._used_us = self._process.kernel.time
         item = self._open.popleft()
         assert item.correlation == correlation, "a response out of order"
         if type(message) is Envelope:
@@ -246,6 +263,24 @@ class Channel:
             if item.correlation == correlation:
                 self._open.remove(item)
                 return
+
+    def _expire_idle(self) -> None:
+        """Closes the connection if nothing has passed for too long, or looks again later.
+
+        Source: ``Selector.maybeCloseOldestConnection``; Kafka notices it in its next poll.
+        """
+        if self._watches or self._idle_us >= NEVER:
+            return
+        if self._process.kernel.time - self._used_us > self._idle_us:
+            self.disconnect()
+            return
+        self._watches = True
+        self._process.call_at(self._used_us + self._idle_us + 1, self._look_if_idle)
+
+    def _look_if_idle(self) -> None:
+        self._watches = False
+        if self.is_open:
+            self._expire_idle()
 
     # -- quotas -----------------------------------------------------------------------------------
 

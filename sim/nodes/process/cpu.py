@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+from sim.nodes.process.codec_costs import ProduceCosts
+from sim.protocol.messages.base import Request
+from sim.protocol.messages.data import FetchRequest, ProduceRequest
+from sim.protocol.messages.raft_groups import RaftAppendRequest
 from sim.substrate.distributions import Spread
 from sim.substrate.tls import TlsSpec
 from sim.units import KIB, SECOND, Bytes, Micros
@@ -52,3 +56,17 @@ class CpuSpec:
     def copy_us(self, size: Bytes) -> Micros:
         """Time to copy and check so many bytes, rounded up."""
         return -(-size * SECOND // self.handler_produce_bytes_per_s)
+
+    def service_us(self, request: Request, size: Bytes, codecs: ProduceCosts | None) -> Micros:
+        """Handler time of a request, rounded up."""
+        cost = self.handler_request_us
+        if type(request) is ProduceRequest:
+            cost += self.handler_produce_partition_us * len(request.batches)
+            cost += self.copy_us(size)
+            if codecs is not None:
+                cost += codecs.of(request)
+        elif type(request) is FetchRequest:
+            cost += self.handler_fetch_partition_us * len(request.partitions)
+        elif type(request) is RaftAppendRequest:
+            cost += self.copy_us(size)
+        return cost

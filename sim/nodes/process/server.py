@@ -9,18 +9,18 @@ Source: ``kafka.network.SocketServer``, ``KafkaRequestHandlerPool``.
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.kernel import Call as Scheduled
 from sim.log.store.page_cache import ColdRead
 from sim.nodes.process.acceptor import Acceptor, Sockets
 from sim.nodes.process.base import Node
-from sim.nodes.process.call import Call
+from sim.nodes.process.call import Call, ServerLink
 from sim.nodes.process.codec_costs import ProduceCosts
 from sim.nodes.process.cold_reads import ColdReads
 from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.process.dispatcher import TRY_AGAIN_US
+from sim.nodes.process.idle import UNLIMITED, IdleConnections
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
 from sim.nodes.process.request_guard import RequestGuard
@@ -30,8 +30,7 @@ from sim.protocol import effects as fx
 from sim.protocol.acls import Acl
 from sim.protocol.events import RequestReceived
 from sim.protocol.messages.base import Request, Response
-from sim.protocol.messages.data import FetchRequest, FetchResponse, ProduceRequest
-from sim.protocol.messages.raft_groups import RaftAppendRequest
+from sim.protocol.messages.data import FetchRequest, FetchResponse
 from sim.protocol.quotas.client import Throttle
 from sim.substrate.disk import Disk
 from sim.substrate.distributions import Delays
@@ -42,14 +41,6 @@ from sim.trace.rows.cluster import Halts
 from sim.trace.rows.run import RequestsRow
 from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, Bytes, Micros
-
-
-@dataclass(slots=True)
-class _Link:
-    """The server's end of one connection."""
-
-    muted: bool = False
-    waiting: deque[Call] = field(default_factory=deque)
 
 
 class ServerNode(Node):
@@ -69,6 +60,8 @@ class ServerNode(Node):
         """Rights of clients; ``None`` without an authorizer."""
         self.acceptor: Acceptor | None = None
         """Connection quotas; ``None`` if the scenario has none."""
+        self._idle = IdleConnections(self, ServerSockets(self), host.idle_us)
+        self.idle_us, self.never_idle = host.idle_us, UNLIMITED
         self.listening = True
         """True if the port of clients and brokers is open; connections are refused before."""
         self.served_before: tuple[type[Request], ...] = ()
@@ -78,7 +71,7 @@ class ServerNode(Node):
         """Offset up to which this process's controller wrote rows of committed records; 0 in a
         process without one."""
         self.performers[fx.Reply] = self._reply
-        self._links: dict[Connection, _Link] = {}
+        self._links: dict[Connection, ServerLink] = {}
         self._calls: dict[int, Call] = {}
         self._backlog: dict[Connection, bool] = {}
         self._slowed: deque[tuple[Scheduled, Call]] = deque()
@@ -136,6 +129,7 @@ class ServerNode(Node):
         self._cold.pending.clear()
         self._waiting.clear()
         self._unread.clear()
+        self._idle.reset()
         if self.acceptor is not None:
             self.acceptor.reset()
 
@@ -147,7 +141,8 @@ class ServerNode(Node):
             link.reset(self)
             return
         waits = not self.host.accepts or self.acceptor is not None
-        self._links[link] = _Link(muted=waits)
+        self._links[link] = ServerLink(self.kernel.time, muted=waits)
+        self._idle.watch()
         if waits:
             self._backlog[link] = False
         if not self.host.accepts:
@@ -168,6 +163,7 @@ class ServerNode(Node):
         said_hello = self._backlog.pop(link, False)
         state = self._links.get(link)
         if state is not None:
+            state.used_us = self.kernel.time
             self._next(state)
             if said_hello:
                 self.on_hello(link)
@@ -193,6 +189,11 @@ class ServerNode(Node):
             now = self.kernel.time
             done = self.host.network_threads.take(now, link.tls.handshake_us)
             self.call_at(done, link.answer_hello)
+
+    def last_used(self) -> list[tuple[Micros, Connection]]:
+        """Accepted connections, and when each was last used, in the order of accepting."""
+        links, backlog = self._links, self._backlog
+        return [(state.used_us, link) for link, state in links.items() if link not in backlog]
 
     def connection_of(self, token: int) -> Connection | None:
         """Connection of a request that is not answered yet."""
@@ -220,7 +221,8 @@ class ServerNode(Node):
             return
         if self.acceptor is not None:
             self.acceptor.used(link)
-        call = Call(link, message, correlation, sent_us, self.kernel.time)
+        now = state.used_us = self.kernel.time
+        call = Call(link, message, correlation, sent_us, now)
         if state.muted:
             state.waiting.append(call)
         else:
@@ -260,7 +262,7 @@ class ServerNode(Node):
             self._collect_young()
         transfer = self.cpu.transfer_us(size, call.link.tls)
         received = self.host.network_threads.take(now, transfer)
-        service = self.service_us(request, size)
+        service = self.cpu.service_us(request, size, self.codec_costs)
         handlers = self.host.request_handlers
         waits = handlers.free_at() > received
         call.finished_us = handlers.take(received, service)
@@ -298,21 +300,6 @@ class ServerNode(Node):
     def disk_under(self, partition: TopicPartition) -> Disk | None:  # noqa: ARG002 - brokers know
         """Disk of a partition's log; ``None`` if there is none that works."""
         return None
-
-    def service_us(self, request: Request, size: Bytes) -> Micros:
-        """Handler time of a request, rounded up."""
-        cpu = self.cpu
-        cost = cpu.handler_request_us
-        if type(request) is ProduceRequest:
-            cost += cpu.handler_produce_partition_us * len(request.batches)
-            cost += cpu.copy_us(size)
-            if self.codec_costs is not None:
-                cost += self.codec_costs.of(request)
-        elif type(request) is FetchRequest:
-            cost += cpu.handler_fetch_partition_us * len(request.partitions)
-        elif type(request) is RaftAppendRequest:
-            cost += cpu.copy_us(size)
-        return cost
 
     # -- decision and response ---------------------------------------------------------------------
 
@@ -409,7 +396,7 @@ class ServerNode(Node):
         if state is not None:
             self._next(state)
 
-    def _answer(self, call: Call, state: _Link, response: Response | None) -> None:
+    def _answer(self, call: Call, state: ServerLink, response: Response | None) -> None:
         now = self.kernel.time
         size = 0
         if response is not None:
@@ -431,7 +418,7 @@ class ServerNode(Node):
         reads: dict[TopicPartition, ColdRead],
         write_us: Micros,
         call: Call,
-        state: _Link,
+        state: ServerLink,
         response: Response,
     ) -> None:
         """Delays a response until its cold reads are done."""
@@ -442,7 +429,7 @@ class ServerNode(Node):
         else:
             self.call_at(at, self._hand_over, call, state, response)
 
-    def _hand_over(self, call: Call, state: _Link, response: Response) -> None:
+    def _hand_over(self, call: Call, state: ServerLink, response: Response) -> None:
         """Sends a response whose cold reads are done."""
         if call.link not in self._links:
             return
@@ -450,8 +437,9 @@ class ServerNode(Node):
         self._note_request(call, self.kernel.time, response.size_bytes)
         self._next(state)
 
-    def _next(self, state: _Link) -> None:
+    def _next(self, state: ServerLink) -> None:
         """The connection's response is in the socket: takes the next request."""
+        state.used_us = self.kernel.time
         if state.waiting:
             self._queue(state.waiting.popleft())
         else:
@@ -493,3 +481,7 @@ class ServerSockets(Sockets):
     def drop(self, link: Connection) -> None:
         """Closes a connection."""
         self._server.drop(link)
+
+    def last_used(self) -> list[tuple[Micros, Connection]]:
+        """Accepted connections, and when each was last used."""
+        return self._server.last_used()

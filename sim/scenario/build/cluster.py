@@ -27,6 +27,7 @@ from sim.nodes.cluster import Cluster
 from sim.nodes.controller.node import ControllerNode
 from sim.nodes.controller.role import ControllerSettings
 from sim.nodes.object_store import ObjectStoreNode
+from sim.nodes.process.base import Node
 from sim.nodes.storage.log_dirs import directory_id
 from sim.nodes.zookeeper.node import ZooKeeperNode
 from sim.protocol.broker.lifecycle import LifecycleConfig
@@ -56,6 +57,7 @@ from sim.scenario.rules.topic_configs import (
 )
 from sim.scenario.scenario import Scenario
 from sim.scenario.settings.facts import features_of
+from sim.scenario.settings.resolved import Config
 from sim.substrate.disk import Disk
 from sim.substrate.host import Host, HostSpec
 from sim.substrate.network import Network
@@ -63,7 +65,7 @@ from sim.substrate.tls import TlsSpec
 from sim.substrate.wakeups import Wakeups
 from sim.trace.rows.run import DiskIoRow
 from sim.trace.writer import TableWriter, Trace
-from sim.units import Micros
+from sim.units import NEVER, Micros
 
 _STORE_THREADS = 1_000
 """Requests that the object store takes up at once: it is many computers."""
@@ -82,11 +84,13 @@ class Builder:
         self.cluster = Cluster(kernel, network, trace, streams)
         self._disks = disks
         config = scenario.cluster.config
+        self._is_raft = scenario.cluster.replication == "raft"
         self._threads = HostSpec(
             config.number("num.network.threads"),
             config.number("num.io.threads"),
             scenario.cluster.disk.page_cache_bytes,
             queued_requests=self._queued_requests(),
+            idle_us=NEVER if self._is_raft else translate.idle_us(config),
         )
         self._cpu = translate.cpu_spec(scenario.cluster.cpu)
         self._changing = changed_names(scenario.faults)
@@ -98,9 +102,8 @@ class Builder:
 
     def _queued_requests(self) -> int:
         """Bound of the request queue of Kafka's servers; Redpanda's have no such queue."""
-        cluster = self.scenario.cluster
-        raft = cluster.replication == "raft"
-        return 0 if raft else cluster.config.number("queued.max.requests")
+        config = self.scenario.cluster.config
+        return 0 if self._is_raft else config.number("queued.max.requests")
 
     # -- servers ----------------------------------------------------------------------------------
 
@@ -125,7 +128,7 @@ class Builder:
 
     def _server(self, server: ServerSpec, host: Host) -> BrokerNode:
         settings, cpu = self._broker(server.rack), self._cpu
-        if self.scenario.cluster.replication == "raft":
+        if self._is_raft:
             cpu = replace(cpu, young_bytes=0)  # its brokers have no JVM
         if server.node not in self._voters:
             return BrokerNode(server.node, host, self.cluster, cpu, settings)
@@ -156,7 +159,6 @@ class Builder:
             )
 
     def _server_host(self, server: ServerSpec) -> Host:
-        # Requests to ZooKeeper go through one pipeline, in their order.
         cluster = self.scenario.cluster
         threads = replace(
             self._threads,
@@ -164,7 +166,7 @@ class Builder:
             bandwidth_bits=cluster.bandwidth_of(server) * 8,
         )
         if server.node >= FIRST_ZOOKEEPER_ID:
-            threads = replace(threads, network_threads=1, request_handlers=1, queued_requests=0)
+            threads = zookeeper_runs.threads(threads)
         host = Host(
             server.name,
             server.rack,
@@ -226,7 +228,7 @@ class Builder:
             bumps_on_shrink=self.scenario.behaviours["leader_epoch.isr_shrink"] != "kept",
             bumps_for_leaders=self.scenario.behaviours["leader_epoch.isr_shrink"] == "bumped",
             rack_aware=self.scenario.behaviours["placement"] == "rack_aware",
-            raft=self.scenario.cluster.replication == "raft",
+            raft=self._is_raft,
             mutation_quotas=self._mutation_quotas(),
             balancer=membership.balancer_config(config),
             transaction_version=translate.transaction_version(self.scenario.behaviours),
@@ -400,6 +402,11 @@ class Builder:
         """Costs of a security protocol here."""
         return translate.tls_spec(protocol, self.scenario.cluster.cpu)
 
+    def connect_by(self, node: Node, config: Config) -> None:
+        """A client connects by its settings."""
+        node.tls = self.tls(config.text("security.protocol"))
+        node.idle_us = translate.idle_us(config)
+
     # -- clients ----------------------------------------------------------------------------------
 
     def producers(self) -> list[ProducerNode]:
@@ -408,7 +415,7 @@ class Builder:
         for spec in self.scenario.producers:
             for number in range(spec.count):
                 node = self._producer(spec, number, len(nodes))
-                node.tls = self.tls(spec.config.text("security.protocol"))
+                self.connect_by(node, spec.config)
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes
@@ -445,7 +452,7 @@ class Builder:
                 host = self.client_host(name, spec.rack)
                 config = client_configs.consumer_config(spec, instance_id, behaviours)
                 node = self._consumer(spec, name, host, config)
-                node.tls = self.tls(spec.config.text("security.protocol"))
+                self.connect_by(node, spec.config)
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes
@@ -484,7 +491,7 @@ class Builder:
                         spec, spec.instance_ids[number], behaviours, stable=stable
                     ),
                 )
-                node.tls = self.tls(spec.producer.text("security.protocol"))
+                self.connect_by(node, spec.producer)
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes

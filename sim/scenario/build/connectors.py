@@ -86,7 +86,7 @@ class Connectors:
                 else:
                     node = self._sink(spec, task, table)
                     self.sinks.append(node)
-                node.tls = builder.tls(spec.client.text("security.protocol"))
+                builder.connect_by(node, spec.client)
                 builder.cluster.add(node)
                 self._nodes.append(node)
                 self._specs.append(spec)

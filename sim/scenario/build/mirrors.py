@@ -36,7 +36,7 @@ def build(
         ),
         client_configs.mirror_plan(spec, behaviours),
     )
-    writer.tls = target.tls(spec.producer.text("security.protocol"))
+    target.connect_by(writer, spec.producer)
     reader = MirrorNode(
         spec.name,
         reads,
@@ -45,7 +45,7 @@ def build(
         source.bootstrap,
         writer,
     )
-    reader.tls = source.tls(spec.consumer.text("security.protocol"))
+    source.connect_by(reader, spec.consumer)
     target.cluster.add(writer)
     source.cluster.add(reader)
     return reader

@@ -44,7 +44,7 @@ from sim.substrate.distributions import Spread
 from sim.substrate.heap import HeapSpec
 from sim.substrate.network import NetworkSpec
 from sim.substrate.tls import TlsSpec
-from sim.units import MINUTE
+from sim.units import MINUTE, MS, NEVER, Micros
 
 
 def replica_config(
@@ -108,6 +108,12 @@ def replica_config(
         rack_aware_reads=config.text("replica.selector.class") == "RackAwareReplicaSelector",
         balances_leaders_every_us=balance_interval_us(config),
     )
+
+
+def idle_us(config: Config) -> Micros:
+    """Limit of a connection's idleness; Kafka takes a negative one as none."""
+    limit = config.number("connections.max.idle.ms")
+    return NEVER if limit < 0 else limit * MS
 
 
 def _rate(config: Config, name: str, changing: tuple[str, ...]) -> int | None:

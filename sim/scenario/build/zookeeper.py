@@ -4,6 +4,7 @@ Apart from :mod:`sim.scenario.rules.zookeeper`: reading a scenario does not impo
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sim.checking.invariant import Invariant
 from sim.checking.invariants.zookeeper import ZOOKEEPER_INVARIANTS
@@ -19,6 +20,8 @@ from sim.protocol.zookeeper.ensemble import ZkConfig
 from sim.protocol.zookeeper.session import SessionConfig
 from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.cluster import ClusterSpec, ServerSpec, ZooKeeperModel
+from sim.substrate.host import HostSpec
+from sim.units import NEVER
 
 _CHANGES = (CreateTopic, DeleteTopic, AlterConfig, AlterBrokerConfig)
 """Operations that change what ZooKeeper holds, and of which the controller learns by watches."""
@@ -27,6 +30,11 @@ _CHANGES = (CreateTopic, DeleteTopic, AlterConfig, AlterBrokerConfig)
 def invariants(*, zookeeper: bool) -> tuple[type[Invariant], ...]:
     """Invariants of this control plane alone."""
     return ZOOKEEPER_INVARIANTS if zookeeper else ()
+
+
+def threads(spec: HostSpec) -> HostSpec:
+    """Threads of a server of the ensemble: requests go through one pipeline, in their order."""
+    return replace(spec, network_threads=1, request_handlers=1, queued_requests=0, idle_us=NEVER)
 
 
 def server_settings(ensemble: ZooKeeperModel, servers: Sequence[ServerSpec]) -> ZooKeeperSettings:

@@ -116,6 +116,7 @@ _SERVER: Final[tuple[Overlay, ...]] = (
         "num.network.threads",
         "num.io.threads",
         "queued.max.requests",
+        "connections.max.idle.ms",
     ),
     *absent(
         "background work takes no threads",
@@ -145,7 +146,6 @@ _SERVER: Final[tuple[Overlay, ...]] = (
         "socket.receive.buffer.bytes",
         "socket.request.max.bytes",
         "socket.listen.backlog.size",
-        "connections.max.idle.ms",
         "connection.failed.authentication.delay.ms",
     ),
 )

@@ -43,11 +43,13 @@ _SHARED: Final[tuple[Overlay, ...]] = (
         "reconnect.backoff.max.ms",
     ),
     *absent(
-        "connections do not idle out and have no buffer sizes of their own",
-        "connections.max.idle.ms",
+        "connections have no buffer sizes of their own, and Kafka's default time to be established",
         "send.buffer.bytes",
         "socket.connection.setup.timeout.ms",
         "socket.connection.setup.timeout.max.ms",
+    ),
+    *modelled(
+        "connections.max.idle.ms",
     ),
     *absent(
         "the client's name is the scenario's",

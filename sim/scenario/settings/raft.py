@@ -64,6 +64,7 @@ OF_ISR: Final = (
     "num.replica.fetchers",
     "num.replica.alter.log.dirs.threads",
     "queued.max.requests",
+    "connections.max.idle.ms",
     "max.incremental.fetch.session.cache.slots",
     "authorizer.class.name",
     "super.users",

@@ -119,3 +119,30 @@ def test_consumers_without_a_fetch_session_list_all_their_partitions_in_each_req
 def test_fetch_sessions_have_no_such_bound_in_raft_groups():
     with pytest.raises(ScenarioError, match=r"means nothing with cluster\.replication: raft"):
         load_text(text_of(config={SLOTS: 9}, cluster={"replication": "raft"}))
+
+
+IDLE = "connections.max.idle.ms"
+
+
+def produced_with(tmp_path, clients=(), brokers=()):
+    """A producer with a batch every 4 s, in TLS whose handshake takes the broker 50 ms."""
+    tls = {"security.protocol": "SSL", "linger.ms": 4_000}
+    ran = small(
+        tmp_path, lasts="20s", config=dict(brokers),
+        cluster=ALONE | {"cpu": {"tls.handshake": "50ms"}},
+        producer=SHOP | {"rate": "1/s", "config": tls | dict(clients)},
+    )  # fmt: skip
+    assert ran.verdict["held"]
+    assert ran.records["lost_acked"] == ran.records["duplicated"] == 0
+    assert len(ran.rows("requests", client="shop", kind="Produce")) >= 4
+    return ran.verdict["latency_us"]["produce"]["p50"]
+
+
+@pytest.mark.parametrize("end", ["clients", "brokers"])
+def test_a_batch_after_idleness_waits_for_a_handshake(tmp_path, end):
+    """Whoever has the shorter limit closes the connection; the next batch makes another one."""
+    kept = produced_with(tmp_path)
+    unlimited = produced_with(tmp_path, **{end: {IDLE: -1}})
+    closed = produced_with(tmp_path, **{end: {IDLE: 1_000}})
+    assert closed - kept > 45_000
+    assert abs(unlimited - kept) < 5_000
