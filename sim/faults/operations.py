@@ -174,7 +174,6 @@ class CreatePartitions(_OfTopic):
 
     kind = "create-partitions"
     may_break = "that a key stays in its partition, and with it the order of its records"
-    absent_with: ClassVar[tuple[str, ...]] = ("zookeeper",)
     count: int = field(
         metadata=key("count", "more partitions", "partitions in all", low=2, high=10_000)
     )

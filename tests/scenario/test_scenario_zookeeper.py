@@ -81,11 +81,10 @@ def test_groups_of_the_consumer_protocol_are_refused():
     )
 
 
-@pytest.mark.parametrize("do", ["reassign", "create-partitions"])
+@pytest.mark.parametrize("do", ["reassign"])
 def test_an_operation_that_is_not_modelled_is_refused(do):
     keys = {
         "reassign": {"partition": "orders-0", "replicas": ["broker-1", "broker-2", "broker-3"]},
-        "create-partitions": {"topic": "orders", "count": 5},
     }[do]
     refused(rf"{do} with cluster\.zookeeper", faults=[{"at": "1s", "do": do} | keys])
 

@@ -335,6 +335,8 @@ class ZkBroker:
             self._add(controller.isr_changed())
         elif path == TOPIC_DELETIONS:
             self._add(controller.deletion.marked())
+        elif path.startswith(f"{TOPICS}/"):
+            self._add(controller.topic_modified(path[len(TOPICS) + 1 :]))
 
     def _register(self) -> Steps:
         """Registers the broker, then tries to become controller."""

@@ -6,6 +6,7 @@ from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import events as ev
 from sim.protocol.broker.replication.events import IsrWritesRequested
 from sim.protocol.messages.admin import (
+    CreatePartitionsRequest,
     DeleteTopicsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
@@ -36,6 +37,7 @@ ZK_BROKER_REQUESTS: tuple[type[Request], ...] = (
     AlterPartitionRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    CreatePartitionsRequest,
     AllocateProducerIdsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,

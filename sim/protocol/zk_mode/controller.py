@@ -12,13 +12,14 @@ it. If its session ends in between and the event continues in the next one, it i
 successor's epoch, and brokers obey it instead of the actual controller (catalogue:
 honeycomb-2017-split-brain).
 
-Left out: reassignment, more partitions, offline log directories; new topics are created as nodes
-under ``/brokers/topics``.
+Left out: reassignment, offline log directories; new topics are created as nodes under
+``/brokers/topics``.
 
 Source: ``kafka.controller.KafkaController`` (3.9).
 """
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import TypeAlias
 
 from sim.ids import NO_LEADER, NodeId, TopicPartition
@@ -40,6 +41,8 @@ from sim.protocol.zk_mode.znodes import (
     TOPICS,
     BrokerInfo,
     PartitionEntry,
+    TopicAssignment,
+    topic_path,
 )
 from sim.protocol.zookeeper.session import ZkOperation
 from sim.protocol.zookeeper.tree import (
@@ -265,6 +268,28 @@ class ZkController(StateMachines):
         (topics,) = yield [ZkOperation(GetChildren(TOPICS), watch=True)]
         known = dict.fromkeys(p.topic for p in self.assignments)
         yield from self.read_topics(t for t in topics.children if t not in known)
+        yield from self.create_states()
+
+    def topic_modified(self, topic: str) -> Steps:
+        """A topic's node has changed: new partitions get leaders, unless it is to be deleted.
+
+        Source: ``KafkaController.processPartitionModifications``.
+        """
+        (found,) = yield [ZkOperation(GetData(topic_path(topic)), watch=True)]
+        if found.node is None or topic not in self.facts:
+            return
+        data = found.node.data
+        assert isinstance(data, TopicAssignment)
+        known = len(self.partitions_of(topic))
+        if len(data.replicas) <= known:
+            return
+        if topic in self.to_delete:
+            restored = replace(data, replicas=data.replicas[:known])
+            outcomes = yield [self.fenced(SetData(topic_path(topic), restored))]
+            self.succeeded(outcomes[0])
+            return
+        for number in range(known, len(data.replicas)):
+            self.assignments[TopicPartition(topic, number)] = data.replicas[number]
         yield from self.create_states()
 
     def unclean_enabled(self, topic: str = "") -> Steps:

@@ -14,14 +14,17 @@ def assign_replicas(
     partitions: int,
     replication_factor: int,
     unit: Callable[[], float],
+    behind: tuple[tuple[NodeId, ...], ...] = (),
 ) -> tuple[tuple[NodeId, ...], ...]:
-    """Replicas of partitions 0 to ``partitions - 1``; the first of each is the preferred leader.
+    """Replicas of new partitions, by number; the first of each is the preferred leader.
 
     Args:
         racks: The live brokers, each with its rack; racks count if every broker has one.
-        partitions: Number of partitions.
+        partitions: Number of new partitions.
         replication_factor: Replicas of each.
         unit: Draws, uniform in [0, 1): the first broker, then the first shift.
+        behind: Replicas of the topic's partitions before them, if any: nothing is drawn then, and
+            the first broker is that of partition 0.
 
     Raises:
         PlacementImpossible: If the factor is not positive or above the number of brokers.
@@ -33,9 +36,13 @@ def assign_replicas(
     aware = all(racks.values())
     ring = _alternated(racks) if aware else sorted(racks)
     size = len(ring)
-    start, shift = int(unit() * size), int(unit() * size)
+    if behind:
+        start = next((i for i, b in enumerate(sorted(racks)) if b >= behind[0][0]), 0)
+        shift = start
+    else:
+        start, shift = int(unit() * size), int(unit() * size)
     placed: list[tuple[NodeId, ...]] = []
-    for number in range(partitions):
+    for number in range(len(behind), len(behind) + partitions):
         if number > 0 and number % size == 0:
             shift += 1
         first = (number + start) % size

@@ -1,9 +1,9 @@
 """Requests of brokers and administrators to the controller of ZooKeeper mode, as its events.
 
-Approximate: topics are created and marked for deletion by the controller's one thread, and the
-response comes when their nodes exist; Kafka's admin manager writes them beside that thread, and
-waits until the metadata has, or lacks, the topic. Blocks of
-producer ids go through the controller in every version; brokers allocated them directly before 3.0.
+Approximate: topics are created, extended and marked for deletion by the controller's one thread,
+and the response comes when their nodes exist; Kafka's admin manager writes them beside that thread,
+and waits until the metadata has, or lacks, the topic. Blocks of producer ids go through the
+controller in every version; brokers allocated them directly before 3.0.
 
 Source: ``kafka.server.ZkAdminManager``, ``kafka.zk.AdminZkClient``,
 ``kafka.controller.KafkaController`` (3.9); KIP-460, KIP-730.
@@ -11,13 +11,16 @@ Source: ``kafka.server.ZkAdminManager``, ``kafka.zk.AdminZkClient``,
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, TopicPartition
+from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.controller.placement import PlacementImpossible
 from sim.protocol.controller.topics import PRODUCER_ID_BLOCK, new_id
 from sim.protocol.messages.admin import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     ElectLeadersRequest,
@@ -58,6 +61,7 @@ TO_CONTROLLER: tuple[type[Request], ...] = (
     ControlledShutdownRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    CreatePartitionsRequest,
     AllocateProducerIdsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
@@ -87,6 +91,8 @@ def event_of(
             return _create_topics(controller, request, answer, unit)
         case DeleteTopicsRequest():
             return _delete_topics(controller, request, answer)
+        case CreatePartitionsRequest():
+            return _create_partitions(controller, request, answer)
         case IncrementalAlterConfigsRequest():
             return alter_configs(controller, request, answer)
         case AllocateProducerIdsRequest():
@@ -153,9 +159,7 @@ def _placed(
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if topic.partitions <= 0:
         return ErrorCode.INVALID_PARTITIONS
-    racks = {b: controller.infos[b].rack if b in controller.infos else "" for b in controller.live}
-    if not controller.config.rack_aware:
-        racks = dict.fromkeys(racks, "")
+    racks = _racks(controller)
     if topic.assignment:
         known = all(broker in racks for replicas in topic.assignment for broker in replicas)
         return topic.assignment if known else ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -163,6 +167,62 @@ def _placed(
         return assign_replicas(racks, topic.partitions, topic.replication_factor, unit)
     except PlacementImpossible:
         return ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+def _racks(controller: ZkController) -> dict[NodeId, str]:
+    """Live brokers with their racks; without racks, where placement does not look at them."""
+    racks = {b: controller.infos[b].rack if b in controller.infos else "" for b in controller.live}
+    return racks if controller.config.rack_aware else dict.fromkeys(racks, "")
+
+
+def _create_partitions(
+    controller: ZkController, request: CreatePartitionsRequest, answer: Answer
+) -> Steps:
+    """Writes the replicas of the new partitions; the controller's watch elects their leaders."""
+    topic = request.topic
+    (node,) = yield [ZkOperation(GetData(topic_path(topic)))]
+    if topic in controller.to_delete:
+        answer(CreatePartitionsResponse(ErrorCode.INVALID_TOPIC_EXCEPTION))
+        return
+    if node.node is None:
+        answer(CreatePartitionsResponse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        return
+    known = node.node.data
+    assert isinstance(known, TopicAssignment)
+    placed = _more(controller, request, known.replicas)
+    if isinstance(placed, ErrorCode):
+        answer(CreatePartitionsResponse(placed))
+        return
+    grown = replace(known, replicas=(*known.replicas, *placed))
+    (done,) = yield [ZkOperation(SetData(topic_path(topic), grown, node.node.version))]
+    is_done = done.code is ZkCode.OK
+    answer(CreatePartitionsResponse(ErrorCode.NONE if is_done else ErrorCode.NOT_CONTROLLER))
+
+
+def _more(
+    controller: ZkController,
+    request: CreatePartitionsRequest,
+    known: tuple[tuple[NodeId, ...], ...],
+) -> tuple[tuple[NodeId, ...], ...] | ErrorCode:
+    """Replicas of the new partitions. Source: ``AdminZkClient.createNewPartitionsAssignment``."""
+    more, factor, racks = request.count - len(known), len(known[0]), _racks(controller)
+    if more <= 0:
+        return ErrorCode.INVALID_PARTITIONS
+    if request.assignment:
+        is_good = len(request.assignment) == more and all(
+            len(replicas) == len(dict.fromkeys(replicas)) == factor
+            and all(broker in racks for broker in replicas)
+            for replicas in request.assignment
+        )
+        return request.assignment if is_good else ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    try:
+        return assign_replicas(racks, more, factor, _nothing_to_draw, known)
+    except PlacementImpossible:
+        return ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+def _nothing_to_draw() -> float:
+    raise AssertionError("the first partition decides")
 
 
 def _allocate(

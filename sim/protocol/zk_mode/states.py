@@ -115,7 +115,8 @@ class StateMachines:
     def read_topics(self, topics: Iterable[str]) -> Steps:
         """Reads topics' ids and assignments."""
         for chunk in _chunks(topics):
-            outcomes = yield [ZkOperation(GetData(topic_path(topic))) for topic in chunk]
+            watched = self.config.is_administered
+            outcomes = yield [ZkOperation(GetData(topic_path(topic)), watched) for topic in chunk]
             for topic, outcome in zip(chunk, outcomes, strict=True):
                 if outcome.node is None:
                     continue

@@ -10,7 +10,7 @@ from sim.checking.invariant import Invariant
 from sim.checking.invariants.zookeeper import ZOOKEEPER_INVARIANTS
 from sim.faults.broker_configs import AlterBrokerConfig
 from sim.faults.fault import Fault
-from sim.faults.operations import AlterConfig, CreateTopic, DeleteTopic
+from sim.faults.operations import AlterConfig, CreatePartitions, CreateTopic, DeleteTopic
 from sim.ids import NodeId
 from sim.nodes.broker.settings import ZkBrokerSettings
 from sim.nodes.zookeeper.settings import ZooKeeperSettings
@@ -23,7 +23,7 @@ from sim.scenario.model.cluster import ClusterSpec, ServerSpec, ZooKeeperModel
 from sim.substrate.host import HostSpec
 from sim.units import NEVER
 
-_CHANGES = (CreateTopic, DeleteTopic, AlterConfig, AlterBrokerConfig)
+_CHANGES = (CreateTopic, DeleteTopic, CreatePartitions, AlterConfig, AlterBrokerConfig)
 """Operations that change what ZooKeeper holds, and of which the controller learns by watches."""
 
 

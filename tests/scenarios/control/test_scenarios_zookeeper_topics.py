@@ -27,6 +27,7 @@ def directories(ran, broker):
     return sorted(path.name for path in root.iterdir() if path.is_dir())
 
 
+FRESH_READER = {"metadata.max.age.ms": 1_000, "auto.offset.reset": "earliest"}
 DELETED = at("3s", "delete-topic", topic="orders")
 AGAIN = at("5s", "create-topic", topic="orders")
 
@@ -96,3 +97,21 @@ def test_a_controller_that_deletes_nothing_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(TopicDeletion, "marked", lambda _self: iter(()))
     ran = under(tmp_path, [DELETED], lasts="5s")
     assert [n for n in directories(ran, "broker-1") if n == "orders-0"]
+
+
+def test_more_partitions_are_written_to_and_read_from(tmp_path):
+    more = at("2s", "create-partitions", topic="orders", count=3)
+    reader = {"group": "billing", "topics": ["orders"], "config": FRESH_READER}
+    producer = {"keys": "uniform", "key.count": 50, "config": {"acks": "all"} | FRESH}
+    ran = under(
+        tmp_path, [more], consumers=[reader], producer=producer, then="heal and drain",
+        lasts="8s",
+    )  # fmt: skip
+    assert ran.faults[0]["took_effect"]
+    for partition in (1, 2):
+        appends = ran.rows("appends", topic="orders", partition=partition)
+        assert appends[0]["base_offset"] == 0
+        assert {row["broker"] for row in appends} == {1, 2, 3}
+        assert ran.rows("reads", topic="orders", partition=partition)
+    assert ran.records["lost_acked"] == 0
+    assert ran.records["acked"] == ran.records["sent"]
