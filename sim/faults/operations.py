@@ -212,7 +212,6 @@ class Reassign(_OfPartition):
 
     kind = "reassign"
     proof = "the controller has committed its beginning, and it was elsewhere"
-    absent_with: ClassVar[tuple[str, ...]] = ("zookeeper",)
     replicas: tuple[NodeId, ...] = field(metadata=key("replicas", "brokers"))
 
     def request(self) -> AlterPartitionReassignmentsRequest:
@@ -224,7 +223,6 @@ class CancelReassignment(_OfPartition):
     """The administrator cancels a reassignment that is in progress."""
 
     kind = "cancel-reassignment"
-    absent_with: ClassVar[tuple[str, ...]] = ("zookeeper",)
 
     def request(self) -> AlterPartitionReassignmentsRequest:
         """No replicas: as before."""

@@ -140,7 +140,8 @@ def _check_faults(scenario: Scenario) -> None:
     cluster, faults = scenario.cluster, scenario.faults
     replication.check_faults(cluster.replication, faults)
     tiered.check_faults(faults, scenario.topics, has_store=cluster.object_store is not None)
-    zookeeper.check_faults(faults, zookeeper=cluster.zookeeper is not None)
+    has_ensemble = cluster.zookeeper is not None
+    zookeeper.check_faults(faults, zookeeper=has_ensemble, version=cluster.kafka)
     load.check_surges(scenario.producers, faults)
 
 

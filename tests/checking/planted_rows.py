@@ -359,6 +359,20 @@ def leader_epoch_goes_back(f):
     return lambda: f.change(1, 2, 5)
 
 
+@broken_by("partition-epochs-step")
+def other_replicas_come_without_a_new_partition_epoch(f):
+    f.change(1, 0, 1)
+    return lambda: f.change(1, 0, 1, replicas="1,2,3,4")
+
+
+@broken_by("partition-epochs-step")
+def more_than_the_replicas_changes_beside_the_epoch_in_zookeeper_mode(f):
+    f.row("controllers", 1, "elected", 1, 0)
+    f.change(1, 0, 1)
+    f.change(1, 0, 1, replicas="1,2,3,4")
+    return lambda: f.change(1, 0, 1, "1,2", replicas="1,2,3")
+
+
 @broken_by("fenced-are-not-in-sync")
 def fenced_broker_rejoins_the_isr(f):
     f.broker_state(2, "registered", 5)

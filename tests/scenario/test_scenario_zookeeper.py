@@ -81,12 +81,20 @@ def test_groups_of_the_consumer_protocol_are_refused():
     )
 
 
-@pytest.mark.parametrize("do", ["reassign"])
-def test_an_operation_that_is_not_modelled_is_refused(do):
-    keys = {
-        "reassign": {"partition": "orders-0", "replicas": ["broker-1", "broker-2", "broker-3"]},
-    }[do]
-    refused(rf"{do} with cluster\.zookeeper", faults=[{"at": "1s", "do": do} | keys])
+@pytest.mark.parametrize("do", ["reassign", "cancel-reassignment"])
+def test_reassignments_before_kip_455_are_refused(do):
+    keys = {"replicas": ["broker-2", "broker-1", "broker-3"]} if do == "reassign" else {}
+    fault = {"at": "1s", "do": do, "partition": "orders-0"} | keys
+    load_text(text_of(cluster=ZOOKEEPER | {"kafka": "2.4"}, faults=[fault]))
+    refused(
+        rf"{do} with cluster\.zookeeper and cluster\.kafka 2\.3",
+        cluster=ZOOKEEPER | {"kafka": "2.3"}, faults=[fault],
+    )  # fmt: skip
+
+
+def test_an_operation_that_is_not_modelled_is_refused():
+    fault = {"at": "1s", "do": "unregister", "target": "broker-1"}
+    refused(r"unregister with cluster\.zookeeper", faults=[fault])
 
 
 @pytest.mark.parametrize("message", ["LeaderAndIsrRequest", "UpdateMetadataRequest"])

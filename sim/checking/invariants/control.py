@@ -9,6 +9,7 @@ from sim.ids import NodeId, server_name
 from sim.trace.listed import brokers_in
 from sim.trace.rows.cluster import (
     BrokerStatesRow,
+    ControllersRow,
     NodeStates,
     NodeStatesRow,
     PartitionChanges,
@@ -51,17 +52,30 @@ class InSyncAreReplicas(Invariant):
 
 
 class PartitionEpochsStep(Invariant):
-    """Rule S21."""
+    """Rule S21.
+
+    In ZooKeeper mode the partition epoch is the version of the state's node, and the replicas are
+    in another node.
+    """
 
     name = "partition-epochs-step"
     sentence = (
-        "Each committed change adds one to the partition epoch; another leader adds one to the "
-        "leader epoch, which otherwise grows by one or stays."
+        "Each committed change adds one to the partition epoch, but one of the replicas alone in "
+        "ZooKeeper mode; another leader adds one to the leader epoch, which otherwise grows by one "
+        "or stays."
     )
     source = "S21; PartitionRegistration.merge, KIP-497"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._replicas_are_apart = False
+
     def _watch(self, observer: Observer) -> None:
+        observer.listen("controllers", self._controller)
         observer.changes.append(self._change)
+
+    def _controller(self, _row: ControllersRow) -> None:
+        self._replicas_are_apart = True
 
     def _change(self, partition: Partition, row: PartitionChangesRow) -> None:
         former = partition.change
@@ -72,6 +86,8 @@ class PartitionEpochsStep(Invariant):
         led_in, leads_in = former[PartitionChanges.LEADER_EPOCH], row[PartitionChanges.LEADER_EPOCH]
         was_at = former[PartitionChanges.PARTITION_EPOCH]
         is_at = row[PartitionChanges.PARTITION_EPOCH]
+        if self._replicas_are_apart and is_at == was_at and _differ_in_replicas(former, row):
+            return
         allowed = (1,) if leader != was_led_by else (0, 1)
         if is_at != was_at + 1 or leads_in - led_in not in allowed:
             found = (
@@ -79,6 +95,17 @@ class PartitionEpochsStep(Invariant):
                 f"partition epoch {was_at} → {is_at}"
             )
             raise self.broken_by(row, found, partition)
+
+
+def _differ_in_replicas(former: PartitionChangesRow, row: PartitionChangesRow) -> bool:
+    """True if the two rows differ in their replicas and in nothing else, but for the instant."""
+    at, replicas = PartitionChanges.T_US, PartitionChanges.REPLICAS
+    same = all(
+        was == now
+        for column, (was, now) in enumerate(zip(former, row, strict=True))
+        if column not in {at, PartitionChanges.CONTROLLER, replicas}
+    )
+    return same and former[replicas] != row[replicas]
 
 
 class _Suspicion(NamedTuple):

@@ -297,7 +297,7 @@ class Replica:
         """Smallest log end among the maximal ISR, with the leader's own, as far as it knows."""
         lowest = self.log.log_end_offset
         for broker in self.maximal_in_sync:
-            if broker != self.broker:
+            if broker != self.broker and broker in self.assigned:
                 remote = self.remotes.get(broker)
                 lowest = min(lowest, remote.log_end_offset if remote is not None else -1)
         return lowest

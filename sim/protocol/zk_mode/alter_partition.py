@@ -57,6 +57,8 @@ def alter(
     )
     controller.channels.update_metadata(controller.live, done)
     controller.flush()
+    for entry in done:
+        yield from controller.reassignment.isr_changed(entry.partition)
 
 
 def _refusal(controller: ZkController, sender: NodeId, item: AlterPartitionItem) -> ErrorCode:

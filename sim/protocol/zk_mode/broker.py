@@ -29,6 +29,7 @@ from sim.protocol import effects as fx
 from sim.protocol import events as ev
 from sim.protocol.broker.replication.events import IsrWritesRequested
 from sim.protocol.messages.base import Request, Response
+from sim.protocol.zk_mode.administration.configs import UNCLEAN, ConfigManager, Submission
 from sim.protocol.zk_mode.broker_types import (
     ISR_CHECK_US,
     REGISTER_AGAIN_US,
@@ -41,7 +42,6 @@ from sim.protocol.zk_mode.broker_types import (
 )
 from sim.protocol.zk_mode.channels import TIMER as CHANNEL_TIMER
 from sim.protocol.zk_mode.channels import ControllerChannels
-from sim.protocol.zk_mode.configs import UNCLEAN, ConfigManager, Submission
 from sim.protocol.zk_mode.controller import ZkController
 from sim.protocol.zk_mode.controller_types import FIRST_REBALANCE_US, ControllerMoved
 from sim.protocol.zk_mode.effects import Effects
@@ -66,6 +66,7 @@ from sim.protocol.zk_mode.znodes import (
     StopReplicaRequest,
     UpdateMetadataRequest,
     broker_path,
+    partition_of,
 )
 from sim.protocol.zookeeper.session import (
     SESSION_TIMERS,
@@ -335,6 +336,8 @@ class ZkBroker:
             self._add(controller.isr_changed())
         elif path == TOPIC_DELETIONS:
             self._add(controller.deletion.marked())
+        elif (partition := partition_of(path)) is not None:
+            self._add(controller.reassignment.isr_changed(partition))
         elif path.startswith(f"{TOPICS}/"):
             self._add(controller.topic_modified(path[len(TOPICS) + 1 :]))
 

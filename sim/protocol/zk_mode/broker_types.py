@@ -6,6 +6,7 @@ from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import events as ev
 from sim.protocol.broker.replication.events import IsrWritesRequested
 from sim.protocol.messages.admin import (
+    AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
     DeleteTopicsRequest,
     ElectLeadersRequest,
@@ -41,6 +42,7 @@ ZK_BROKER_REQUESTS: tuple[type[Request], ...] = (
     AllocateProducerIdsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
 )
 """Requests that the machine answers."""
 

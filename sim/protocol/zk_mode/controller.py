@@ -12,8 +12,7 @@ it. If its session ends in between and the event continues in the next one, it i
 successor's epoch, and brokers obey it instead of the actual controller (catalogue:
 honeycomb-2017-split-brain).
 
-Left out: reassignment, offline log directories; new topics are created as nodes under
-``/brokers/topics``.
+Left out: offline log directories; new topics are created as nodes under ``/brokers/topics``.
 
 Source: ``kafka.controller.KafkaController`` (3.9).
 """
@@ -23,6 +22,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from sim.ids import NO_LEADER, NodeId, TopicPartition
+from sim.protocol.zk_mode.administration.deletion import TopicDeletion
+from sim.protocol.zk_mode.administration.reassignment import Reassignment
 from sim.protocol.zk_mode.channels import ControllerChannels
 from sim.protocol.zk_mode.controller_types import (
     ControllerElected,
@@ -30,7 +31,6 @@ from sim.protocol.zk_mode.controller_types import (
     ControllerResigned,
     ZkControllerConfig,
 )
-from sim.protocol.zk_mode.deletion import TopicDeletion
 from sim.protocol.zk_mode.elections import ZkElection
 from sim.protocol.zk_mode.states import StateMachines, Steps
 from sim.protocol.zk_mode.znodes import (
@@ -76,6 +76,7 @@ class ZkController(StateMachines):
         self.loaded_partitions = 0
         """Partitions read at the last take-over."""
         self.deletion = TopicDeletion(self)
+        self.reassignment = Reassignment(self, self.deletion)
 
     def resign(self) -> None:
         """Drops all state; queued requests are dropped (KAFKA-4447)."""
@@ -193,6 +194,7 @@ class ZkController(StateMachines):
             yield from self.remove_from_isr(self.replicas_on(broker), broker)
         yield from self.create_states()
         yield from self.elect_offline()
+        yield from self.reassignment.resume()
         yield from self.deletion.resume()
 
     def _read_brokers(self) -> Steps:
@@ -261,6 +263,7 @@ class ZkController(StateMachines):
         self.flush()
         yield from self.create_states()
         yield from self.elect_offline()
+        yield from self.reassignment.resume_on(come)
         yield from self.deletion.resume_on(come)
 
     def topics_changed(self) -> Steps:

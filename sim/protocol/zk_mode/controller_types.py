@@ -70,6 +70,9 @@ class ZkControllerConfig:
     is_administered: bool = False
     """True if an administrator may change topics or settings: the nodes of such requests are read
     and watched. They are always empty otherwise."""
+    leaders_write_isr: bool = False
+    """Leaders write their ISRs to ZooKeeper, where the controller watches those that matter to it
+    (before 2.7)."""
     deletes_topics: bool = True
     """``delete.topic.enable``, at its default: off before 1.0."""
     cleans_up: bool = True

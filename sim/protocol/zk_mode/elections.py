@@ -23,6 +23,8 @@ class ZkElection(Enum):
     """The preferred replica is to lead."""
     SHUTDOWN = auto()
     """The leader is about to stop."""
+    REASSIGN = auto()
+    """The leader is not among the replicas any more."""
     UNCLEAN = auto()
     """The leader has failed, and an administrator accepts any live replica (KIP-460)."""
 
@@ -50,6 +52,9 @@ def elect(
     if kind is ZkElection.PREFERRED:
         first = replicas[0]
         return (first, in_sync) if first in live and first in in_sync else None
+    if kind is ZkElection.REASSIGN:
+        able = [broker for broker in replicas if broker in live and broker in in_sync]
+        return (able[0], in_sync) if able else None
     if kind is ZkElection.SHUTDOWN:
         left = tuple(b for b in in_sync if b not in stopping)
         for broker in replicas:

@@ -130,4 +130,6 @@ def registration(entry: PartitionEntry) -> PartitionRegistration:
         state.leader,
         state.leader_epoch,
         entry.version,
+        removing=entry.move.removing,
+        adding=entry.move.adding,
     )

@@ -19,6 +19,7 @@ from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.controller.placement import PlacementImpossible
 from sim.protocol.controller.topics import PRODUCER_ID_BLOCK, new_id
 from sim.protocol.messages.admin import (
+    AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     DeleteTopicsRequest,
@@ -36,8 +37,8 @@ from sim.protocol.messages.cluster import (
     CreateTopicsResponse,
     NewTopic,
 )
+from sim.protocol.zk_mode.administration.configs import alter_configs
 from sim.protocol.zk_mode.alter_partition import alter
-from sim.protocol.zk_mode.configs import alter_configs
 from sim.protocol.zk_mode.controller import ZkController
 from sim.protocol.zk_mode.elections import ZkElection
 from sim.protocol.zk_mode.placement import assign_replicas
@@ -65,6 +66,7 @@ TO_CONTROLLER: tuple[type[Request], ...] = (
     AllocateProducerIdsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
 )
 """Requests that only the controller answers."""
 
@@ -91,6 +93,8 @@ def event_of(
             return _create_topics(controller, request, answer, unit)
         case DeleteTopicsRequest():
             return _delete_topics(controller, request, answer)
+        case AlterPartitionReassignmentsRequest():
+            return controller.reassignment.alter(request, answer)
         case CreatePartitionsRequest():
             return _create_partitions(controller, request, answer)
         case IncrementalAlterConfigsRequest():
@@ -189,6 +193,9 @@ def _create_partitions(
         return
     known = node.node.data
     assert isinstance(known, TopicAssignment)
+    if known.moves:
+        answer(CreatePartitionsResponse(ErrorCode.REASSIGNMENT_IN_PROGRESS))
+        return
     placed = _more(controller, request, known.replicas)
     if isinstance(placed, ErrorCode):
         answer(CreatePartitionsResponse(placed))

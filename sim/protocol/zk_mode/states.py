@@ -23,10 +23,12 @@ from sim.protocol.zk_mode.elections import ZkElection, elect, initial, without
 from sim.protocol.zk_mode.znodes import (
     CONTROLLER_EPOCH,
     NO_FACTS,
+    STAYS,
     TOPIC_CONFIGS,
     BrokerInfo,
     Configs,
     LeaderIsr,
+    Move,
     PartitionEntry,
     TopicAssignment,
     TopicFacts,
@@ -73,6 +75,8 @@ class StateMachines:
         self.facts: dict[str, TopicFacts] = {}
         self.assignments: dict[TopicPartition, Nodes] = {}
         self.entries: dict[TopicPartition, PartitionEntry] = {}
+        self.moves: dict[TopicPartition, Move] = {}
+        """Partitions that are being reassigned."""
         self.unclean = config.unclean
         """True if this broker's topics may elect leaders from outside the ISR."""
         self.to_delete: dict[str, None] = {}
@@ -91,6 +95,7 @@ class StateMachines:
         self.facts = {}
         self.assignments = {}
         self.entries = {}
+        self.moves = {}
         self.to_delete = {}
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
@@ -102,6 +107,7 @@ class StateMachines:
         for partition in self.partitions_of(topic):
             del self.assignments[partition]
             self.entries.pop(partition, None)
+            self.moves.pop(partition, None)
         self.facts.pop(topic, None)
         self.to_delete.pop(topic, None)
 
@@ -124,6 +130,8 @@ class StateMachines:
                 self.facts[topic] = outcome.node.data.facts
                 for number, replicas in enumerate(outcome.node.data.replicas):
                     self.assignments[TopicPartition(topic, number)] = replicas
+                for number, move in outcome.node.data.moves:
+                    self.moves[TopicPartition(topic, number)] = move
 
     def read_states(self, partitions: Iterable[TopicPartition]) -> Steps:
         """Reads leaders and ISRs."""
@@ -137,7 +145,8 @@ class StateMachines:
 
     def _entry(self, partition: TopicPartition, state: LeaderIsr, version: int) -> PartitionEntry:
         facts = self.facts.get(partition.topic, NO_FACTS)
-        return PartitionEntry(partition, state, version, self.assignments[partition], facts)
+        replicas, move = self.assignments[partition], self.moves.get(partition, STAYS)
+        return PartitionEntry(partition, state, version, replicas, facts, move)
 
     def kept(self) -> list[PartitionEntry]:
         """Partitions with a state, without those that wait for their deletion."""

@@ -7,7 +7,7 @@ believe.
 Source: ``kafka.zk.ZkData`` (3.9).
 """
 
-import re
+from dataclasses import replace
 
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
@@ -24,6 +24,7 @@ from sim.protocol.zk_mode.znodes import (
     CONTROLLER,
     DEFAULT_ENTITY,
     NO_FACTS,
+    STAYS,
     TOPIC_CONFIGS,
     TOPIC_DELETIONS,
     TOPICS,
@@ -32,6 +33,7 @@ from sim.protocol.zk_mode.znodes import (
     LeaderIsr,
     PartitionEntry,
     TopicAssignment,
+    partition_of,
 )
 from sim.protocol.zookeeper.ensemble import TreeChanged
 from sim.protocol.zookeeper.messages import ZkTransaction
@@ -39,8 +41,6 @@ from sim.protocol.zookeeper.server import ZooKeeperServer
 from sim.protocol.zookeeper.tree import SessionId, WatchEvent, ZkOutcome, Znode, Zxid
 from sim.trace.emit import Emit
 from sim.trace.rows.cluster import BrokerStates, PartitionChanges, TopicDeletions
-
-_STATE = re.compile(rf"{TOPICS}/(.+)/partitions/(\d+)/state")
 
 
 class TracingServer(ZooKeeperServer):
@@ -94,11 +94,10 @@ class ZkTraceRows:
         elif path.startswith(f"{TOPIC_DELETIONS}/"):
             self._marked(path[len(TOPIC_DELETIONS) + 1 :], node, rows)
         elif node is not None and isinstance(node.data, TopicAssignment):
-            self._assignments[path[len(TOPICS) + 1 :]] = node.data
+            self._assigned(session, path[len(TOPICS) + 1 :], node.data, rows)
         elif node is not None and isinstance(node.data, LeaderIsr):
-            match = _STATE.fullmatch(path)
-            assert match is not None, f"{path} is no partition's state"
-            partition = TopicPartition(match[1], int(match[2]))
+            partition = partition_of(path)
+            assert partition is not None, f"{path} is no partition's state"
             if partition.topic not in self._deleted:
                 rows.append(self._partition(session, partition, node))
 
@@ -141,15 +140,46 @@ class ZkTraceRows:
             for state in ("registered", "unfenced")
         )
 
+    def _assigned(
+        self, session: SessionId, topic: str, data: TopicAssignment, rows: list[Emit]
+    ) -> None:
+        """Partitions that exist get the replicas that their topic's node has now.
+
+        Where the state is the first one still, the next has them: its epoch says what is new.
+        """
+        self._assignments[topic] = data
+        for number, replicas in enumerate(data.replicas):
+            key, move = TopicPartition(topic, number), data.move_of(number)
+            old = self.image.partitions.get(key)
+            if old is None or topic in self._deleted:
+                continue
+            left = _and_in_sync(replicas, old.in_sync)
+            now = replace(old, replicas=left, adding=move.adding, removing=move.removing)
+            self.image.partitions[key] = now
+            if now != old and now.partition_epoch > 0:
+                rows.append(self._row(session, key, now, unclean=False))
+
     def _partition(self, session: SessionId, partition: TopicPartition, node: Znode) -> Emit:
         assert isinstance(node.data, LeaderIsr)
         assignment = self._assignments.get(partition.topic)
         facts = NO_FACTS if assignment is None else assignment.facts
         replicas = () if assignment is None else assignment.replicas[partition.partition]
+        replicas = _and_in_sync(replicas, node.data.in_sync)
         before = self.image.partitions.get(partition)
-        entry = PartitionEntry(partition, node.data, node.version, replicas, facts)
+        move = STAYS if assignment is None else assignment.move_of(partition.partition)
+        entry = PartitionEntry(partition, node.data, node.version, replicas, facts, move)
         note_topic(self.image, partition, facts)
         now = self.image.partitions[partition] = registration(entry)
+        return self._row(session, partition, now, unclean=_is_unclean(before, now))
+
+    def _row(
+        self,
+        session: SessionId,
+        partition: TopicPartition,
+        now: PartitionRegistration,
+        *,
+        unclean: bool,
+    ) -> Emit:
         return PartitionChanges.row(
             self._sessions.get(session, NO_LEADER),
             *partition,
@@ -159,7 +189,7 @@ class ZkTraceRows:
             in_sync=_joined(tuple(sorted(now.in_sync))),
             eligible="",
             replicas=_joined(now.replicas),
-            unclean=_is_unclean(before, now),
+            unclean=unclean,
         )
 
 
@@ -168,6 +198,14 @@ def _is_unclean(before: PartitionRegistration | None, now: PartitionRegistration
     if before is None or now.leader in {NO_LEADER, before.leader}:
         return False
     return now.leader not in before.in_sync
+
+
+def _and_in_sync(replicas: tuple[NodeId, ...], in_sync: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+    """Replicas, and those that were removed from the assignment and are in the ISR still.
+
+    The controller writes the assignment before the ISR where it cancels a reassignment.
+    """
+    return (*replicas, *(broker for broker in in_sync if broker not in replicas))
 
 
 def _joined(nodes: tuple[NodeId, ...]) -> str:

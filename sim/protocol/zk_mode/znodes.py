@@ -8,6 +8,7 @@ Source: ``kafka.zk.ZkData``, ``kafka.api.LeaderAndIsr``, LeaderAndIsr, UpdateMet
 and ControlledShutdown requests (3.9).
 """
 
+import re
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
@@ -32,6 +33,8 @@ ROOTS = ("/brokers", BROKER_IDS, TOPICS, ISR_CHANGES)
 
 ADMIN_ROOTS = (TOPIC_DELETIONS, TOPIC_CONFIGS, BROKER_CONFIGS, CONFIG_CHANGES)
 """As :data:`ROOTS`, where an administrator may change topics or settings."""
+
+_STATE = re.compile(rf"{TOPICS}/(.+)/partitions/(\d+)/state")
 
 DEFAULT_ENTITY = "<default>"
 """Node of the settings that every broker without its own has."""
@@ -66,6 +69,12 @@ def state_path(partition: TopicPartition) -> str:
     return f"{TOPICS}/{partition.topic}/partitions/{partition.partition}/state"
 
 
+def partition_of(path: str) -> TopicPartition | None:
+    """The partition whose state is at the path; ``None``: it is another node."""
+    match = _STATE.fullmatch(path)
+    return None if match is None else TopicPartition(match[1], int(match[2]))
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
     """Data of a broker's node."""
@@ -88,12 +97,29 @@ NO_FACTS = TopicFacts()
 """Facts of a topic without an id and without settings of its own."""
 
 
+class Move(NamedTuple):
+    """Replicas of a partition that are added, and those that are removed (KIP-455)."""
+
+    adding: tuple[NodeId, ...] = ()
+    removing: tuple[NodeId, ...] = ()
+
+
+STAYS = Move()
+"""Move of a partition that is not reassigned."""
+
+
 @dataclass(frozen=True, slots=True)
 class TopicAssignment:
     """Data of a topic's node: replicas of each partition."""
 
     replicas: tuple[tuple[NodeId, ...], ...]
     facts: TopicFacts = NO_FACTS
+    moves: tuple[tuple[int, Move], ...] = ()
+    """Partitions that are being reassigned."""
+
+    def move_of(self, number: int) -> Move:
+        """Move of a partition."""
+        return next((move for other, move in self.moves if other == number), STAYS)
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
@@ -127,6 +153,7 @@ class PartitionEntry(NamedTuple):
     """The state node's version (``zkVersion``)."""
     replicas: tuple[NodeId, ...]
     facts: TopicFacts = NO_FACTS
+    move: Move = STAYS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,14 @@ from sim.checking.invariant import Invariant
 from sim.checking.invariants.zookeeper import ZOOKEEPER_INVARIANTS
 from sim.faults.broker_configs import AlterBrokerConfig
 from sim.faults.fault import Fault
-from sim.faults.operations import AlterConfig, CreatePartitions, CreateTopic, DeleteTopic
+from sim.faults.operations import (
+    AlterConfig,
+    CancelReassignment,
+    CreatePartitions,
+    CreateTopic,
+    DeleteTopic,
+    Reassign,
+)
 from sim.ids import NodeId
 from sim.nodes.broker.settings import ZkBrokerSettings
 from sim.nodes.zookeeper.settings import ZooKeeperSettings
@@ -23,7 +30,15 @@ from sim.scenario.model.cluster import ClusterSpec, ServerSpec, ZooKeeperModel
 from sim.substrate.host import HostSpec
 from sim.units import NEVER
 
-_CHANGES = (CreateTopic, DeleteTopic, CreatePartitions, AlterConfig, AlterBrokerConfig)
+_CHANGES = (
+    CreateTopic,
+    DeleteTopic,
+    CreatePartitions,
+    AlterConfig,
+    AlterBrokerConfig,
+    Reassign,
+    CancelReassignment,
+)
 """Operations that change what ZooKeeper holds, and of which the controller learns by watches."""
 
 
@@ -59,6 +74,7 @@ def broker_settings(
         checks_eligibility=behaviours["isr.eligibility"] == "kip841",
         rack_aware=behaviours["placement"] == "rack_aware",
         is_administered=any(isinstance(fault, _CHANGES) for fault in faults),
+        leaders_write_isr=behaviours["zk.isr_changes"] == "zookeeper",
         deletes_topics=is_since(config.version, "1.0"),
         cleans_up=behaviours["zk.resignation"] == "clean",
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sim.faults.fault import Fault
+from sim.faults.operations import CancelReassignment, Reassign
 from sim.protocol.zk_mode.znodes import CONTROL_REQUESTS
 from sim.scenario.behaviours.versions import VERSIONS, is_since
 from sim.scenario.model.cluster import ClusterModel
@@ -24,6 +25,9 @@ LAST_VERSION: Final = "3.9"
 """The last version of Kafka that has ZooKeeper mode."""
 
 _MESSAGES: Final = tuple(kind.__name__ for kind in CONTROL_REQUESTS)
+
+_SINCE_2_4: Final = (Reassign, CancelReassignment)
+"""Operations that the controller has a request for since KIP-455."""
 
 _WAIVED: Final = ("fenced-are-not-in-sync",)
 """A dead broker leaves one ISR after the other, as the controller comes to it."""
@@ -118,7 +122,7 @@ def check_behaviours(given: Mapping[str, str], *, zookeeper: bool) -> None:
             )
 
 
-def check_faults(faults: Iterable[Fault], *, zookeeper: bool) -> None:
+def check_faults(faults: Iterable[Fault], *, zookeeper: bool, version: str) -> None:
     """Check that the administrator's operations, and messages, go with the control plane.
 
     Raises:
@@ -138,6 +142,14 @@ def check_faults(faults: Iterable[Fault], *, zookeeper: bool) -> None:
                 (fault.index, "do"),
                 f"{fault.kind} with cluster.zookeeper, which is not modelled",
                 "faults, and operations that are modelled there",
+            )
+        if zookeeper and isinstance(fault, _SINCE_2_4) and not is_since(version, "2.4"):
+            raise Problem(
+                (fault.index, "do"),
+                f"{fault.kind} with cluster.zookeeper and cluster.kafka {version}, whose "
+                "reassignments through a node of ZooKeeper are not modelled",
+                "cluster.kafka 2.4 to 3.9 (KIP-455)",
+                "leave it out, or give cluster.kafka: 2.4 or later",
             )
 
 

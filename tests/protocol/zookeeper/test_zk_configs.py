@@ -8,8 +8,8 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER
 from sim.protocol.messages.admin import IncrementalAlterConfigsRequest
 from sim.protocol.messages.cluster import CreateTopicsRequest, NewTopic
+from sim.protocol.zk_mode.administration.configs import UNCLEAN, ConfigManager
 from sim.protocol.zk_mode.broker_types import ConfigsRead
-from sim.protocol.zk_mode.configs import UNCLEAN, ConfigManager
 from tests.protocol.zookeeper.zk_kit import Cluster
 
 LONELY = {"orders": ((1, 2, 3),)}

@@ -8,9 +8,9 @@ from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol.messages.admin import DeleteTopicsRequest, ElectLeadersRequest
 from sim.protocol.messages.cluster import CreateTopicsRequest, NewTopic
+from sim.protocol.zk_mode.administration.deletion import TopicDeletion
 from sim.protocol.zk_mode.broker_types import ReplicasStopped
 from sim.protocol.zk_mode.controller import ZkController
-from sim.protocol.zk_mode.deletion import TopicDeletion
 from tests.protocol.zookeeper.zk_kit import ORDERS, ROUND, Cluster
 
 MARK = "/admin/delete_topics/orders"

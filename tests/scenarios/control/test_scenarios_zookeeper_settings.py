@@ -1,6 +1,6 @@
 """ZooKeeper mode: settings of topics and of brokers that change while clients work."""
 
-from sim.protocol.zk_mode.configs import ConfigManager
+from sim.protocol.zk_mode.administration.configs import ConfigManager
 from tests.scenarios.run_kit import S, go
 
 CONFIG = {"zookeeper.session.timeout.ms": 6_000}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.protocol.zk_mode.deletion import TopicDeletion
+from sim.protocol.zk_mode.administration.deletion import TopicDeletion
 from tests.scenarios.run_kit import S, go
 
 CONFIG = {"zookeeper.session.timeout.ms": 6_000}

@@ -80,8 +80,15 @@ class TopicDeletion:
         (marks,) = yield [ZkOperation(GetChildren(TOPIC_DELETIONS), watch=True)]
         states.to_delete.update(dict.fromkeys(marks.children))
         for topic in states.to_delete:
-            if any(broker not in states.brokers for _, broker in self._replicas_of(topic)):
+            brokers = [broker for _, broker in self._replicas_of(topic)]
+            is_moving = any(p.topic == topic for p in states.moves)
+            if is_moving or any(broker not in states.brokers for broker in brokers):
                 self._held_up[topic] = None
+
+    def hold_up(self, topic: str) -> None:
+        """A reassignment is in progress: the topic is not deleted before its end."""
+        if topic in self._states.to_delete:
+            self._held_up[topic] = None
 
     def marked(self) -> Steps:
         """An administrator has marked topics."""
@@ -90,6 +97,8 @@ class TopicDeletion:
         unknown = [t for t in marks.children if t not in states.facts]
         yield from self._write(Delete(deletion_path(topic)) for topic in unknown)
         states.to_delete.update(dict.fromkeys(t for t in marks.children if t in states.facts))
+        for partition in states.moves:
+            self.hold_up(partition.topic)
         yield from self.resume()
 
     def failed(self, broker: NodeId, partitions: Iterable[TopicPartition]) -> Steps:

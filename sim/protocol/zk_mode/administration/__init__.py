@@ -1,0 +1,1 @@
+"""Administrators' changes in ZooKeeper mode: deletion, settings, reassignment."""
