@@ -4,6 +4,7 @@ Source: ``org.apache.kafka.common.protocol.Errors`` (4.1).
 """
 
 from enum import IntEnum
+from typing import Final
 
 
 class ErrorCode(IntEnum):
@@ -171,3 +172,12 @@ _INDEFINITE = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
+
+RETRIABLE_NAMES: Final = (
+    *(error.name for error in ErrorCode if error.retriable),
+    "BUFFER_EXHAUSTED",
+)
+"""Errors of failed records that a retry might have mended.
+
+Kafka's, and that of a ``send()`` for which the buffer had no space: a ``TimeoutException``, too.
+"""

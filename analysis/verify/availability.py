@@ -1,8 +1,10 @@
 """Gaps of service of partitions: records waited, and none was acknowledged, or delivered.
 
 A record waits for its producer from the instant at which it was meant to be sent until the producer
-has its outcome. A *produce gap* is a stretch of time throughout which some record of the partition
-waits and none is acknowledged. A record waits for its readers from the same instant until a
+has its outcome. Where that is a failure that a retry might have mended, the application waits until
+its next record, if that is no more than a second later. A *produce gap* is a stretch of time
+throughout which some record of the partition, or its application, waits and none is acknowledged. A
+record waits for its readers from the same instant until a
 consumer gets it or, if none ever does, until the partition's traffic ends: the last
 acknowledgement, intended instant or delivery. A *fetch gap* is a stretch throughout which some
 acknowledged record waits so and no consumer gets any record of the partition, on partitions that
@@ -15,6 +17,7 @@ their instants.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from sim.error_codes import RETRIABLE_NAMES
 from sim.units import SECOND, Micros
 
 REPORTED_FROM: Micros = SECOND
@@ -32,8 +35,12 @@ def produce_gaps(client_batches: DataFrame) -> DataFrame:
     Returns:
         ``DataFrame[topic, partition, from_us, to_us, gap_us]``.
     """
+    may_be_retried = (f.col("outcome") != "ok") & f.col("error").isin(*RETRIABLE_NAMES)
     waits = client_batches.where(f.size("latency_us") > 0).select(
-        *_PARTITION, _meant(1).alias("start_us"), f.col("t_us").alias("stop_us")
+        *_PARTITION,
+        _meant(1).alias("start_us"),
+        f.col("t_us").alias("stop_us"),
+        may_be_retried.cast("int").alias("failed"),
     )
     served = client_batches.where(f.col("outcome") == "ok").select(*_PARTITION, "t_us")
     return _gaps(waits, served)
@@ -75,7 +82,9 @@ def fetch_gaps(reads: DataFrame, client_batches: DataFrame) -> DataFrame:
             f.col("t_us").alias("stop_us"),
         )
     )
-    waits = got.unionByName(_never_read(reads, client_batches, acked))
+    waits = got.unionByName(_never_read(reads, client_batches, acked)).withColumn(
+        "failed", f.lit(0)
+    )
     return _gaps(waits, reads.select(*_PARTITION, "t_us"))
 
 
@@ -120,33 +129,55 @@ def _gaps(waits: DataFrame, served: DataFrame) -> DataFrame:
     """Stretches in which at least one wait is open, cut where something was served.
 
     One pass over all instants: the number of open waits behind each determines the times of
-    waiting.
+    waiting. Where the last one ends by a failure, and the next begins shortly afterwards, the time
+    between them counts, too.
     """
+    no = f.lit(False)  # noqa: FBT003 - a literal of Spark's
     edge = f.explode(
         f.array(
-            f.struct(f.col("start_us").alias("t_us"), f.lit(1).alias("opened")),
-            f.struct(f.col("stop_us").alias("t_us"), f.lit(-1).alias("opened")),
+            f.struct(
+                f.col("start_us").alias("t_us"), f.lit(1).alias("opened"), f.lit(0).alias("failed")
+            ),
+            f.struct(f.col("stop_us").alias("t_us"), f.lit(-1).alias("opened"), f.col("failed")),
         )
     )
     edges = waits.select(*_PARTITION, edge.alias("edge")).select(
-        *_PARTITION, "edge.t_us", "edge.opened", f.lit(0).alias("served")
+        *_PARTITION, "edge.t_us", "edge.opened", "edge.failed", f.lit(0).alias("served")
     )
-    marks = served.select(*_PARTITION, "t_us", f.lit(0).alias("opened"), f.lit(1).alias("served"))
+    marks = served.select(
+        *_PARTITION,
+        "t_us",
+        f.lit(0).alias("opened"),
+        f.lit(0).alias("failed"),
+        f.lit(1).alias("served"),
+    )
     order = Window.partitionBy(*_PARTITION).orderBy("t_us")
     upwards = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     instants = edges.unionByName(marks).groupBy(*_PARTITION, "t_us")
-    is_cut = (f.col("served") > 0) | (f.col("open") == 0) | (f.col("open") == f.col("opened"))
+    is_soon = f.lead("t_us").over(order) - f.col("t_us") <= REPORTED_FROM
+    before = f.lag("is_joined", 1).over(order)
+    was_waiting = (f.col("open") > f.col("opened")) | f.coalesce(before, no)
+    is_waiting = (f.col("open") > 0) | f.col("is_joined")
     return (
-        instants.agg(f.sum("opened").alias("opened"), f.max("served").alias("served"))
+        instants.agg(
+            f.sum("opened").alias("opened"),
+            f.max("failed").alias("failed"),
+            f.max("served").alias("served"),
+        )
         .withColumn("open", f.sum("opened").over(upwards))
-        .where(is_cut)
+        .withColumn(
+            "is_joined",
+            f.coalesce((f.col("open") == 0) & (f.col("failed") > 0) & is_soon, no),
+        )
+        .withColumn("was_waiting", was_waiting)
+        .where((f.col("served") > 0) | ~is_waiting | ~f.col("was_waiting"))
         .select(
             *_PARTITION,
-            "open",
+            is_waiting.alias("is_waiting"),
             f.col("t_us").alias("from_us"),
             f.lead("t_us").over(order).alias("to_us"),
         )
-        .where((f.col("open") > 0) & f.col("to_us").isNotNull())
+        .where(f.col("is_waiting") & f.col("to_us").isNotNull())
         .select(
             *_PARTITION, "from_us", "to_us", (f.col("to_us") - f.col("from_us")).alias("gap_us")
         )

@@ -6,6 +6,8 @@ from pyspark.testing import assertDataFrameEqual
 from analysis.report import latency, load, replication
 from analysis.spark import histogram, tables
 from analysis.verify import availability, offline
+from sim.checking.outcomes.service import PartitionService
+from sim.trace.schema import BY_NAME
 from tests.analysis.synthetic import S, change, row, sent, write_run
 
 pytestmark = pytest.mark.spark
@@ -114,6 +116,27 @@ def test_waits_that_touch_or_overlap_are_one_and_an_acknowledgement_cuts_them(fr
     )
     gaps = availability.produce_gaps(batches).orderBy("from_us").collect()
     assert [(g.from_us // S, g.to_us // S) for g in gaps] == [(1, 6), (6, 7), (8, 9)]
+
+
+def test_an_application_without_retries_waits_until_its_next_record(frames):
+    failing = {"latency_us": [S // 10], "outcome": "failed"}
+    down = {**failing, "error": "NOT_ENOUGH_REPLICAS"}
+    rows = [
+        *(sent(n, 1, t_us=1 * S + n * S // 2, **down) for n in range(7)),
+        sent(7, 1, t_us=4 * S + S // 2, latency_us=[S // 10]),
+        sent(8, 1, t_us=6 * S, **down),
+        sent(9, 1, t_us=7 * S + S // 2, **down),  # later than a second: between them nobody waits
+        *(sent(n, 1, t_us=n * S, **failing, error="MESSAGE_TOO_LARGE") for n in range(10, 13)),
+    ]
+    service = PartitionService()
+    for one in rows:
+        service.batch(tuple(one[column.name] for column in BY_NAME["client_batches"].columns))
+    [batches] = frames(client_batches=rows)
+    gaps = availability.produce_gaps(batches).orderBy("from_us").collect()
+    [first, *others] = [(g.from_us, g.to_us) for g in gaps]
+    assert first == (S - S // 10, 4 * S + S // 2)
+    assert {end - begin for begin, end in others} == {S // 10}
+    assert service.outages() == [first]
 
 
 def test_fetch_gaps_are_of_partitions_that_somebody_read(frames):

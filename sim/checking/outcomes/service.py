@@ -1,11 +1,14 @@
 """Gaps of service of partitions: records waited, and none was acknowledged, or delivered.
 
 A record *waits for its producer* from the instant at which it was meant to be sent until the
-producer has any outcome. A *produce gap* is a stretch of time throughout which some record of the
-partition waits and none is acknowledged. A record *waits for its readers* from the same instant
-until a consumer gets it or, if none ever does, until the traffic of the partition ends; a *fetch
-gap* is a stretch throughout which some acknowledged record waits so and no consumer gets any record
-of the partition, on partitions that were read. A partition without traffic has no gap.
+producer has any outcome. Where that is a failure that a retry might have mended, the application
+waits for as long as it takes until its next record, if that is no more than :data:`DOWN_FROM`: a
+client without retries is not served either. A *produce gap* is a stretch of time throughout which
+some record of the partition, or its application, waits and none is acknowledged. A record *waits
+for its readers* from the same instant until a consumer gets it or, if none ever does, until the
+traffic of the partition ends; a *fetch gap* is a stretch throughout which some acknowledged record
+waits so and no consumer gets any record of the partition, on partitions that were read. A partition
+without traffic has no gap.
 
 Twenty-four bytes are kept for each batch of a client, and sixteen for each read.
 """
@@ -16,6 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.error_codes import RETRIABLE_NAMES
 from sim.trace.rows.clients import Reads, ReadsRow
 from sim.trace.rows.log import ClientBatches, ClientBatchesRow
 from sim.units import LONG_AGO, NEVER, SECOND, Micros
@@ -27,6 +31,9 @@ _UNSEEN: Final[Micros] = 1 << 62
 
 _NOT_ACKED: Final = -2
 """In the place of an offset; -1 is an acknowledgement without one, with ``acks=0``."""
+
+_FAILED: Final = -3
+"""In the place of an offset: not acknowledged, by an error that a retry might have mended."""
 
 Instants = NDArray[np.int64]
 
@@ -59,7 +66,11 @@ class PartitionService:
             self._to = max(self._to, at)
         self._waits_from.append(meant)
         self._waits_to.append(at)
-        self._offsets.append(row[ClientBatches.BASE_OFFSET] if is_acked else _NOT_ACKED)
+        if is_acked:
+            self._offsets.append(row[ClientBatches.BASE_OFFSET])
+        else:
+            may_be_retried = row[ClientBatches.ERROR] in RETRIABLE_NAMES
+            self._offsets.append(_FAILED if may_be_retried else _NOT_ACKED)
 
     def read(self, row: ReadsRow) -> None:
         """Adds records that a consumer got."""
@@ -76,9 +87,8 @@ class PartitionService:
         found: dict[str, int] = {}
         if not self._waits_from:
             return found
-        waits = _column(self._waits_from), _column(self._waits_to)
-        acked = waits[1][_column(self._offsets) != _NOT_ACKED]
-        _put_gaps(found, "produce", _gaps(*_clipped(*waits, from_us, to_us), acked))
+        stretches, acked = self._unacknowledged()
+        _put_gaps(found, "produce", _gaps(*_clipped(*stretches, from_us, to_us), acked))
         if self._read_at:
             unread = _clipped(*self._unread(), from_us, to_us)
             _put_gaps(found, "fetch", _gaps(*unread, _column(self._read_at)))
@@ -103,14 +113,20 @@ class PartitionService:
 
     def outages(self) -> list[tuple[Micros, Micros]]:
         """Beginnings and ends of the produce gaps longer than :data:`DOWN_FROM`."""
-        ends = _column(self._waits_to)
-        acked = ends[_column(self._offsets) != _NOT_ACKED]
-        begins, lengths = _gaps(_column(self._waits_from), ends, acked)
+        stretches, acked = self._unacknowledged()
+        begins, lengths = _gaps(*stretches, acked)
         long = lengths > DOWN_FROM
         return [
             (begin, begin + length)
             for begin, length in zip(begins[long].tolist(), lengths[long].tolist(), strict=True)
         ]
+
+    def _unacknowledged(self) -> tuple[tuple[Instants, Instants], Instants]:
+        """Stretches of waiting for the producer, and the instants of acknowledgements."""
+        starts, ends = _column(self._waits_from), _column(self._waits_to)
+        offsets = _column(self._offsets)
+        stretches = _joined(*_united(starts, ends), np.unique(ends[offsets == _FAILED]))
+        return stretches, ends[offsets > _NOT_ACKED]
 
     def _unread(self) -> tuple[Instants, Instants]:
         """Waiting times of the records of each read, and of those never read."""
@@ -162,14 +178,35 @@ def _gaps(starts: Instants, stops: Instants, served: Instants) -> tuple[Instants
     """
     if not len(starts):
         return starts, starts
-    order = np.argsort(starts, kind="stable")
-    starts, reach = starts[order], np.maximum.accumulate(stops[order])
-    begins = np.concatenate(([True], starts[1:] > reach[:-1]))
-    firsts = np.flatnonzero(begins)
-    waits_from = starts[firsts]
-    waits_to = reach[np.append(firsts[1:], len(starts)) - 1]
+    waits_from, waits_to = _united(starts, stops)
     points = np.unique(np.concatenate((waits_from, waits_to, served)))
     low, high = points[:-1], points[1:]
     place = np.searchsorted(waits_from, low, side="right") - 1
     inside = (place >= 0) & (high <= waits_to[np.maximum(place, 0)])
     return low[inside], (high - low)[inside]
+
+
+def _united(starts: Instants, stops: Instants) -> tuple[Instants, Instants]:
+    """Ranges without those that they overlap and touch, in order of time."""
+    if not len(starts):
+        return starts, stops
+    order = np.argsort(starts, kind="stable")
+    starts, reach = starts[order], np.maximum.accumulate(stops[order])
+    return _merged(starts, reach, np.concatenate(([True], starts[1:] > reach[:-1])))
+
+
+def _joined(starts: Instants, stops: Instants, failed: Instants) -> tuple[Instants, Instants]:
+    """Ranges, the next one joined to each that ends by a failure shortly before it."""
+    if not len(failed):
+        return starts, stops
+    place = np.minimum(np.searchsorted(failed, stops[:-1]), len(failed) - 1)
+    is_joined = (failed[place] == stops[:-1]) & (starts[1:] - stops[:-1] <= DOWN_FROM)
+    return _merged(starts, stops, np.concatenate(([True], ~is_joined)))
+
+
+def _merged(
+    starts: Instants, stops: Instants, begins: NDArray[np.bool_]
+) -> tuple[Instants, Instants]:
+    """Ranges of each run of ranges that begins where it says so."""
+    firsts = np.flatnonzero(begins)
+    return starts[firsts], stops[np.append(firsts[1:], len(starts)) - 1]

@@ -129,7 +129,10 @@ VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
     },
     "unavailable.produce.max": (
         "time",
-        "longest time in which records of a partition waited and none was acknowledged",
+        (
+            "longest time in which records of a partition waited, or failed one after the other, "
+            "and none was acknowledged"
+        ),
     ),
     "unavailable.fetch.max": (
         "time",

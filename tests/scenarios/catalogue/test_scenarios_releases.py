@@ -18,6 +18,7 @@ from sim.scenario.behaviours.registry import resolve
 from sim.scenario.behaviours.versions import VERSIONS, is_since
 from sim.scenario.loader import load_text
 from sim.scenario.run.runner import run
+from sim.scenario.text.quantities import parse_duration
 from tests.scenarios.run_kit import CATALOGUE
 from tools.catalogue_entries import entries
 
@@ -199,16 +200,71 @@ EXACTLY_ONCE = {"2.3": "exactly_once", "2.8": "exactly_once_beta"}
 """The word of Streams for what is exactly_once_v2 from 3.0 on (KIP-447, KIP-732)."""
 
 
+def unclean_off(plain):
+    """The default from 0.11 on (KIP-106)."""
+    plain["cluster"]["config"]["unclean.leader.election.enable"] = False
+
+
+def streams_words(plain):
+    config = plain["processors"][0]["config"]
+    config["processing.guarantee"] = EXACTLY_ONCE[plain["cluster"]["kafka"]]
+
+
+def preempted(plain):
+    plain["cluster"]["cpu"] = {"preempted": {"p50": "2ms", "p99": "20ms"}}
+
+
+def first_retention_at_30s(plain):
+    """Before log.initial.task.delay.ms (KAFKA-16431, 3.8) the first look came after 30 s."""
+    if not is_since(plain["cluster"]["kafka"], "3.8"):
+        del plain["cluster"]["config"]["log.initial.task.delay.ms"]
+        later(plain, 27)
+
+
+def idempotent_retention_at_30s(plain):
+    """Idempotence is the default from 3.0 on (KIP-679)."""
+    plain["producers"][0]["config"] |= {"enable.idempotence": True, "acks": "all", "retries": 1000}
+    first_retention_at_30s(plain)
+
+
+def one_expiry(plain):
+    """Before 3.4 (KAFKA-14097) the transactional ids' expiration counted, looked at each 10 min."""
+    config = plain["cluster"]["config"]
+    del config["producer.id.expiration.check.interval.ms"]
+    config["transactional.id.expiration.ms"] = config.pop("producer.id.expiration.ms")
+    later(plain, 561)
+
+
+def later(plain, seconds):
+    """All but the start of the cluster, and what has no start of its own, so much later."""
+    loads = [load for load in plain["producers"] if load.get("start", "0s") != "0s"]
+    for one, keys in (
+        *((load, ("start", "stop")) for load in loads),
+        *((fault, ("at",)) for fault in plain["faults"]),
+        (plain["run"], ("for",)),
+    ):
+        for key in keys:
+            one[key] = f"{parse_duration(one[key]) // 1000 + seconds * 1000}ms"
+
+
+ADAPTED = {
+    "b10": unclean_off,
+    "d06": first_retention_at_30s,
+    "e08": streams_words,
+    "e10": preempted,
+    "f03": idempotent_retention_at_30s,
+    "f06": one_expiry,
+}
+"""Entries that lean on a default or a setting of later releases, and what they are without it."""
+
+
 def of_release(name, version, directory):
     """Run a file of the catalogue as that release would have it, whatever behaviours it names."""
     plain = yaml.safe_load(CATALOGUE[name].read_text())
     given = plain.pop("behaviours", {})
     plain["behaviours"] = {key: given[key] for key in OF_OTHERS if key in given}
     plain["cluster"]["kafka"] = version
-    if name.startswith("e08"):
-        plain["processors"][0]["config"]["processing.guarantee"] = EXACTLY_ONCE[version]
-    if name.startswith("e10"):
-        plain["cluster"]["cpu"] = {"preempted": {"p50": "2ms", "p99": "20ms"}}
+    ADAPTED.get(name[:3], lambda _: None)(plain)
     return run(load_text(yaml.safe_dump(plain)), out=directory / version)
 
 
