@@ -10,6 +10,8 @@ from typing import Final
 class ErrorCode(IntEnum):
     """Kafka's error, as a value in a response."""
 
+    SSL_AUTHENTICATION_FAILED = -2
+    """``SslAuthenticationException``, which only a client raises: no response has a code of it."""
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
@@ -40,6 +42,8 @@ class ErrorCode(IntEnum):
     GROUP_AUTHORIZATION_FAILED = 30
     CLUSTER_AUTHORIZATION_FAILED = 31
     INVALID_TIMESTAMP = 32
+    UNSUPPORTED_SASL_MECHANISM = 33
+    ILLEGAL_SASL_STATE = 34
     UNSUPPORTED_VERSION = 35
     TOPIC_ALREADY_EXISTS = 36
     INVALID_PARTITIONS = 37
@@ -120,6 +124,11 @@ class ErrorCode(IntEnum):
         return self in _REFRESHES_METADATA
 
     @property
+    def is_authentication(self) -> bool:
+        """True if it is an ``AuthenticationException``: the connection was never ready."""
+        return self in _AUTHENTICATION
+
+    @property
     def definite(self) -> bool:
         """True if the attempt certainly wrote nothing; otherwise the outcome is unknown."""
         return self not in _INDEFINITE
@@ -181,3 +190,12 @@ RETRIABLE_NAMES: Final = (
 
 Kafka's, and that of a ``send()`` for which the buffer had no space: a ``TimeoutException``, too.
 """
+
+_AUTHENTICATION = frozenset(
+    {
+        ErrorCode.SSL_AUTHENTICATION_FAILED,
+        ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+        ErrorCode.ILLEGAL_SASL_STATE,
+        ErrorCode.SASL_AUTHENTICATION_FAILED,
+    }
+)

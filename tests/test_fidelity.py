@@ -55,7 +55,7 @@ def test_absent_behaviour_is_accepted_at_kafkas_own_default(scope, name):
     ("scope", "name", "value"),
     [
         ("broker", "replica.selector.class", "MySelector"),
-        ("producer", "security.protocol", "SASL_SSL"),
+        ("broker", "security.inter.broker.protocol", "SASL_SSL"),
     ],
 )
 def test_values_that_are_not_simulated_are_refused(scope, name, value):

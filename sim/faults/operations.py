@@ -16,7 +16,6 @@ from sim.ids import NodeId, TopicPartition, server_name
 from sim.log.directory.names import directory_name
 from sim.protocol.acls import Acl
 from sim.protocol.clients.admin.client import API_TIMEOUT_US
-from sim.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest
 from sim.protocol.messages.admin import (
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
@@ -31,6 +30,7 @@ from sim.protocol.messages.base import Request
 from sim.protocol.messages.cluster import CreateTopicsRequest, NewTopic
 from sim.protocol.messages.delete_records import UP_TO_HIGH_WATERMARK, DeleteRecordsRequest
 from sim.protocol.messages.log_dirs import AlterReplicaLogDirsRequest
+from sim.protocol.messages.security import CreateAclsRequest, DeleteAclsRequest
 
 AS_MEANT: Final = "what was intended: an administrator's request breaks no promise"
 _COMMITTED: Final = "the controller has committed it"

@@ -49,7 +49,10 @@ class ResponseReceived:
 
 @dataclass(frozen=True, slots=True)
 class RequestFailed:
-    """No response came: NETWORK_EXCEPTION (disconnected, refused) or REQUEST_TIMED_OUT."""
+    """No response came: NETWORK_EXCEPTION (disconnected, refused) or REQUEST_TIMED_OUT.
+
+    With an error of authentication the request was never sent.
+    """
 
     sender: NodeId
     correlation: int

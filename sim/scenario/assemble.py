@@ -14,7 +14,7 @@ from sim.scenario.behaviours import registry as behaviours
 from sim.scenario.expect.lines import Known
 from sim.scenario.faults import calendar
 from sim.scenario.faults.targets import Targets
-from sim.scenario.model import acls
+from sim.scenario.model import acls, authentication
 from sim.scenario.model.apps import ProcessorModel, ProcessorSpec
 from sim.scenario.model.clients import (
     ConsumerModel,
@@ -97,6 +97,9 @@ def assemble(model: ScenarioModel, name: str, directory: Path | None = None) -> 
     altered = any(fault.kind.has_key("quota") for fault in model.faults)
     beside = {key: getattr(model, key) for key in acls.ALONE} | {"faults": altered}
     acls.check_alone(cluster.config, beside)
+    authentication.check_clients(cluster, producers, consumers)
+    authentication.check_alone(cluster, beside)
+    authentication.check_tasks(processors, connected, mirrored)
     targets = Targets(cluster, topics, (*producers, *consumers, *processors, *connected, *mirrored))
     at = "cluster", "config"
     _below(at, lambda: quotas.check_overrides(cluster.config, targets.addresses))
@@ -236,6 +239,7 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
         hardware=None,
     )
     acls.check_cluster(cluster)
+    authentication.check_cluster(cluster)
     computers = hardware.of_servers(model.hardware, cluster)
     given = {str(topic): placed for topic, placed in model.internal_replicas.items()}
     placed = _below(("internal.replicas",), lambda: internal_topics.assignments(given, cluster))

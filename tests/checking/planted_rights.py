@@ -10,6 +10,18 @@ def guarded(facts, *acls):
     for principal, operation, topic in acls:
         acl_row(facts, "added", 1, principal, operation, topic)
     facts.row("acl_changes", 1, "settled", 1, *[""] * 7)
+    authentication(facts, 1, "opened")
+    authentication(facts, 1, "authenticated", "User:shop")
+    admitted(facts, 1)
+
+
+def authentication(facts, connection, event, principal=""):
+    facts.row("authentications", 1, "p-0", connection, event, "SASL_SSL", "PLAIN", principal,
+              "NONE", -1)  # fmt: skip
+
+
+def admitted(facts, connection, request="Produce"):
+    facts.row("admitted_requests", 1, "p-0", connection, request)
 
 
 def acl_row(facts, change, version, principal, operation, topic, permission="allow"):
@@ -46,3 +58,25 @@ def a_consumer_gets_what_was_appended_after_it_lost_the_right(f):
     f.watermark(20)
     f.read(0, 9)
     return lambda: f.read(10, 19)
+
+
+@broken_by("clients-are-authenticated")
+def a_request_of_a_connection_whose_login_has_failed_is_handled(f):
+    guarded(f)
+    authentication(f, 2, "opened")
+    authentication(f, 2, "failed")
+    return lambda: admitted(f, 2, "Metadata")
+
+
+@broken_by("clients-are-authenticated")
+def a_request_is_handled_on_another_connection_than_the_one_that_is_authenticated(f):
+    guarded(f)
+    authentication(f, 2, "opened")
+    return lambda: admitted(f, 2)
+
+
+@broken_by("clients-are-authenticated")
+def a_broker_that_has_started_again_takes_a_new_connection_for_an_old_one(f):
+    guarded(f)
+    authentication(f, 1, "opened")
+    return lambda: admitted(f, 1)

@@ -1,4 +1,4 @@
-"""Invariants of authorisation: who has no right writes and reads nothing.
+"""Invariants of authentication and authorisation: who has no right writes and reads nothing.
 
 A right that is withdrawn counts from the instant on at which the broker has applied the change and
 has answered every request that it had checked before.
@@ -10,9 +10,18 @@ from typing import Final, TypeAlias
 from sim.checking.invariant import NO_LOSS, Invariant
 from sim.checking.observer import Observer
 from sim.checking.partition import Partition, Replica
-from sim.ids import NodeId, Offset
+from sim.ids import NodeId, Offset, server_name
 from sim.trace.rows.clients import Reads, ReadsRow
-from sim.trace.rows.cluster import AclChanges, AclChangesRow, Principals, PrincipalsRow
+from sim.trace.rows.cluster import (
+    AclChanges,
+    AclChangesRow,
+    AdmittedRequests,
+    AdmittedRequestsRow,
+    Authentications,
+    AuthenticationsRow,
+    Principals,
+    PrincipalsRow,
+)
 from sim.trace.rows.log import Appends, AppendsRow
 
 _Acl: TypeAlias = tuple[str, str, str, str, str, str, str]
@@ -193,4 +202,44 @@ class ReadsAreAuthorized(Invariant):
             raise self.broken(row[Reads.T_US], consumer, found, partition)
 
 
-RIGHTS_INVARIANTS: Final[tuple[type[Invariant], ...]] = (WritesAreAuthorized, ReadsAreAuthorized)
+class ClientsAreAuthenticated(Invariant):
+    """Rule of ``SaslServerAuthenticator`` and of TLS with certificates of clients."""
+
+    name = "clients-are-authenticated"
+    sentence = (
+        "A broker with cluster.security gives its handlers no request of a connection that is not "
+        "authenticated."
+    )
+    source = "KIP-43, KIP-152; SaslServerAuthenticator, Selector.pollSelectionKeys"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._principals: dict[tuple[NodeId, int], str] = {}
+        """By broker and connection; empty before it is authenticated."""
+
+    def _watch(self, observer: Observer) -> None:
+        observer.listen("authentications", self._authentication)
+        observer.listen("admitted_requests", self._request)
+
+    def _authentication(self, row: AuthenticationsRow) -> None:
+        key = row[Authentications.BROKER], row[Authentications.CONNECTION]
+        is_done = row[Authentications.EVENT] == "authenticated"
+        self._principals[key] = row[Authentications.PRINCIPAL] if is_done else ""
+
+    def _request(self, row: AdmittedRequestsRow) -> None:
+        self.checked += 1
+        broker = row[AdmittedRequests.BROKER]
+        connection = row[AdmittedRequests.CONNECTION]
+        if not self._principals.get((broker, connection)):
+            found = (
+                f"handles {row[AdmittedRequests.REQUEST]} of {row[AdmittedRequests.CLIENT]} on "
+                f"connection {connection}, which is not authenticated"
+            )
+            raise self.broken(row[AdmittedRequests.T_US], server_name(broker), found)
+
+
+RIGHTS_INVARIANTS: Final[tuple[type[Invariant], ...]] = (
+    WritesAreAuthorized,
+    ReadsAreAuthorized,
+    ClientsAreAuthenticated,
+)

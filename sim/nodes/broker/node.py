@@ -48,12 +48,13 @@ from sim.nodes.broker.transactions import BrokerTransactions
 from sim.nodes.broker.upkeep import LogUpkeep
 from sim.nodes.broker.zookeeper import ZkControl
 from sim.nodes.process.acceptor import Acceptor
+from sim.nodes.process.authentication import Authentication
 from sim.nodes.process.codec_costs import ProduceCosts
 from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
 from sim.nodes.process.request_guard import AppliedAcls, RequestGuard
-from sim.nodes.process.server import ServerNode, ServerSockets
+from sim.nodes.process.server import ServerNode
 from sim.nodes.process.throttling import Throttling
 from sim.nodes.storage.log_dirs import Storage
 from sim.nodes.storage.log_settings import record_rules
@@ -203,9 +204,11 @@ class BrokerNode(ServerNode):
 
     def _limit_clients(self) -> None:
         settings = self.settings
+        listener, sockets = settings.security, self.sockets
         if settings.connections is not None:
-            sockets = ServerSockets(self)
             self.acceptor = Acceptor(self, self.node_id, sockets, settings.connections)
+        if listener is not None:
+            self.authentication = Authentication(self, self.node_id, sockets, self.cpu, listener)
         if settings.client_quotas is not None:
             quotas = ClientQuotas(settings.client_quotas)
             self.throttling = Throttling(self.node_id, self.cpu, quotas, self.trace)

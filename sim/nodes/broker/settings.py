@@ -21,6 +21,7 @@ from sim.protocol.metadata.server_configs import NO_FILE, ServerFile
 from sim.protocol.quotas.client import ClientQuotaConfig
 from sim.protocol.quotas.connection import ConnectionQuotaConfig
 from sim.protocol.raft_groups.types import RaftConfig
+from sim.protocol.security.config import ListenerSecurity
 from sim.protocol.zk_mode.broker_types import ZkBrokerConfig
 from sim.substrate.heap import HeapSpec
 from sim.units import MIB, NEVER, SECOND, Bytes, Micros
@@ -117,6 +118,8 @@ class BrokerSettings:
     """``None``: the scenario has no connection quotas."""
     authorizer: AuthorizerConfig | None = None
     """``None``: without ``authorizer.class.name``."""
+    security: ListenerSecurity | None = None
+    """Of the clients' listener; ``None``: every client is taken for what the scenario says."""
     file: ServerFile = NO_FILE
     """Settings that may change while it runs, as in its file."""
     tiered: TieredConfig | None = None

@@ -13,11 +13,11 @@ from sim.protocol.clients.admin.bootstrap import Admin, TopicsExist, TopicsReque
 from sim.protocol.clients.admin.client import AdminClient, OperationDone, OperationRequested
 from sim.protocol.clients.admin.group_tool import GroupCommand, GroupCommandGiven, GroupTool
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE
-from sim.protocol.messages.acls import CreateAclsRequest
 from sim.protocol.messages.admin import AlterClientQuotasRequest, QuotaAlteration
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.cluster import NewTopic
 from sim.protocol.messages.delete_records import DeleteRecordsRequest
+from sim.protocol.messages.security import CreateAclsRequest
 from sim.substrate.host import Host
 from sim.units import MINUTE
 

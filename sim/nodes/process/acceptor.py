@@ -7,7 +7,7 @@ Source: ``kafka.network.{Acceptor,Processor}``, ``SocketServer.closeThrottledCon
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sim.ids import NodeId
 from sim.nodes.process.process import Process
@@ -40,6 +40,42 @@ class Sockets:
     @abstractmethod
     def last_used(self) -> list[tuple[Micros, Connection]]:
         """Accepted connections, and when each was last used."""
+
+    @abstractmethod
+    def serve_next(self, link: Connection) -> None:
+        """Takes the next request of a connection."""
+
+
+class ServerSockets(Sockets):
+    """Connections of a server, by its own functions."""
+
+    def __init__(
+        self,
+        accepted: Callable[[Connection], None],
+        drop: Callable[[Connection], None],
+        last_used: Callable[[], list[tuple[Micros, Connection]]],
+        serve_next: Callable[[Connection], None],
+    ) -> None:
+        self._accepted = accepted
+        self._drop = drop
+        self._last_used = last_used
+        self._serve_next = serve_next
+
+    def accepted(self, link: Connection) -> None:
+        """A connection leaves the backlog."""
+        self._accepted(link)
+
+    def drop(self, link: Connection) -> None:
+        """Closes a connection."""
+        self._drop(link)
+
+    def last_used(self) -> list[tuple[Micros, Connection]]:
+        """Accepted connections, and when each was last used."""
+        return self._last_used()
+
+    def serve_next(self, link: Connection) -> None:
+        """Takes the next request of a connection."""
+        self._serve_next(link)
 
 
 class Acceptor:

@@ -1,10 +1,14 @@
 """A process on the network: its start and end, its sockets, and its channels to servers."""
 
+from collections.abc import Callable
+
 from sim.ids import NodeId
 from sim.nodes.process.channel import Channel, Requester, policy_of
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
 from sim.protocol import effects as fx
+from sim.protocol.security.client import SaslClientAuthenticator
+from sim.protocol.security.config import ClientSecurity
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Endpoint, Message
 from sim.substrate.tls import TlsSpec
@@ -33,6 +37,8 @@ class Node(Requester):
         """``connections.max.idle.ms``: an idle connection is closed after it."""
         self.never_idle: frozenset[str] = frozenset()
         """Channels without that limit."""
+        self.security: ClientSecurity | None = None
+        """Credentials on outgoing connections; ``None``: no listener requires any."""
         self.performers[fx.Send] = self._send
         self.performers[fx.Disconnect] = self._disconnect
         self.performers[fx.Close] = self._end_channel
@@ -180,6 +186,12 @@ class Node(Requester):
             connection = self.network.connect(self, found, self.tls_to(peer))
         self._by_connection[connection] = channel
         return connection
+
+    def authenticator(self, chance: Callable[[], float]) -> SaslClientAuthenticator | None:
+        """Authenticator of a new connection; ``None`` without credentials."""
+        if self.security is None:
+            return None
+        return SaslClientAuthenticator(self.security, f"{int(chance() * (1 << 53)):x}")
 
     def address_of(self, peer: NodeId) -> Endpoint | None:
         """Server behind the name that a server advertises to clients; ``None``: nobody."""

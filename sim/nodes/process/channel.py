@@ -9,7 +9,12 @@ consecutive attempts count for that. Threads of a broker that send one request a
 response (fetchers, a ZooKeeper controller) drop the server's state with each failure, so their
 timeout never grows.
 
-Source: ``clients/NetworkClient.java``, ``ClusterConnectionStates.java`` (KIP-144, KIP-601);
+A connection of a client with credentials is ready once it is authenticated; requests wait until
+then. If authentication fails, they fail with that error, and the reconnect back-off grows as if the
+connection had never been established. A connection that ends before is an ordinary broken one.
+
+Source: ``clients/NetworkClient.java``, ``ClusterConnectionStates.java`` (KIP-144, KIP-601),
+``SaslClientAuthenticator`` (KIP-152);
 ``BrokerBlockingSender``, ``ControllerChannelManager``, ``InterBrokerSendThread``, ``RaftManager``.
 """
 
@@ -24,6 +29,8 @@ from sim.nodes.process.dispatcher import Dispatcher
 from sim.nodes.process.port import Port
 from sim.protocol.events import RequestFailed, ResponseReceived
 from sim.protocol.messages.base import Request
+from sim.protocol.messages.security import TlsAlert
+from sim.protocol.security.client import SaslClientAuthenticator
 from sim.substrate.links import Envelope
 from sim.substrate.network import Connection, Message
 from sim.substrate.tls import TlsSpec
@@ -69,6 +76,9 @@ def policy_of(label: str) -> ReconnectPolicy:
     return _POLICIES.get(label, SEND_THREADS)
 
 
+LOGIN = -1
+"""Correlation id of an exchange's requests; machines count theirs from 1."""
+
 SETUP_TIMEOUT_US: Micros = 10 * SECOND
 """``socket.connection.setup.timeout.ms``."""
 
@@ -109,6 +119,10 @@ class Requester(Dispatcher):
     def close_connection(self, connection: Connection) -> None:
         """Closes a connection; its channel gets no more events of it."""
 
+    @abstractmethod
+    def authenticator(self, chance: Callable[[], float]) -> SaslClientAuthenticator | None:
+        """Authenticator of a new connection; ``None`` without credentials."""
+
     def receive(self, port: Port, event: ResponseReceived) -> None:
         """Delivers a response to a machine; a process that pays for it first overrides this."""
         self.deliver(port, event)
@@ -126,6 +140,7 @@ class Channel:
         "_connection",
         "_failures",
         "_idle_us",
+        "_login",
         "_open",
         "_peer",
         "_policy",
@@ -157,6 +172,8 @@ class Channel:
         self._waiting: deque[_Open] = deque()
         self._failures = 0
         """Consecutive connections that ended, whether they had been established or not."""
+        self._login: SaslClientAuthenticator | None = None
+        """Exchange that has not ended; its connection is not ready."""
         self._setups_failed = 0
         """Consecutive attempts that established no connection."""
         self._backoff_until: Micros = -NEVER
@@ -173,8 +190,9 @@ class Channel:
 
     @property
     def is_open(self) -> bool:
-        """True if the connection is established."""
-        return self._connection is not None and self._connection.is_open
+        """True if the connection is established, and authenticated."""
+        connection = self._connection
+        return connection is not None and connection.is_open and self._login is None
 
     @property
     def connectable_at(self) -> Micros:
@@ -188,7 +206,7 @@ class Channel:
         item = _Open(port, correlation, request, deadline)
         connection = self._connection
         waits = self._throttled_until and not self._resume_if_unthrottled()
-        if connection is not None and connection.is_open and not waits:
+        if connection is not None and connection.is_open and self._login is None and not waits:
             self._open.append(item)
             if connection.tls is None:
                 connection.to_server.send(request, correlation)
@@ -212,10 +230,22 @@ class Channel:
 
     def on_open(self) -> None:
         """The server accepted."""
-        self._failures = self._setups_failed = 0
+        self._setups_failed = 0
         self._setup_by = NEVER
         self._used_us = self._process.kernel.time
         self._expire_idle()
+        login = self._process.authenticator(self._unit)
+        if login is None:
+            self._failures = 0
+        elif (request := login.begin()) is not None:
+            self._login = login
+            self._exchange(request)
+            self._arm()
+            return
+        self._ready()
+
+    def _ready(self) -> None:
+        """The connection takes requests, those that waited first."""
         if not self._throttled_until or self._resume_if_unthrottled():
             self._send_waiting()
         self._arm()
@@ -233,6 +263,13 @@ class Channel:
     def on_response(self, message: Message, correlation: int) -> None:
         """Response to the oldest open request: a server answers a connection in order."""
         self._used_us = self._process.kernel.time
+        if type(message) is TlsAlert:
+            self._reject(ErrorCode.SSL_AUTHENTICATION_FAILED)
+            return
+        if self._login is not None:
+            self._continue_login(self._login, message)
+            return
+        self._failures = 0
         item = self._open.popleft()
         assert item.correlation == correlation, "a response out of order"
         if type(message) is Envelope:
@@ -319,6 +356,33 @@ class Channel:
         self._cipher_free = start + tls.crypt_us(size)
         return self._cipher_free
 
+    # -- authentication ---------------------------------------------------------------------------
+
+    def _exchange(self, request: Request, work_us: Micros = 0) -> None:
+        """Sends a request of the exchange, after the client's own work for it."""
+        connection = self._connection
+        assert connection is not None, "an exchange has a connection"
+        at = self._process.kernel.time + work_us
+        if connection.tls is not None:
+            at = self._ciphered_at(connection.tls, request.size_bytes) + work_us
+        connection.to_server.send(request, LOGIN, at)
+
+    def _continue_login(self, login: SaslClientAuthenticator, message: Message) -> None:
+        step = login.receive(message)
+        if step.error is not ErrorCode.NONE:
+            self._reject(step.error)
+        elif step.request is not None:
+            self._exchange(step.request, step.work_us)
+        else:
+            self._login = None
+            self._failures = 0
+            self._ready()
+
+    def _reject(self, error: ErrorCode) -> None:
+        """Authentication failed: closes, and fails what waited for the connection."""
+        self._shut()
+        self._fail_all(error)
+
     # -- internals ---------------------------------------------------------------------------------
 
     def _connect(self) -> None:
@@ -332,6 +396,7 @@ class Channel:
         self._arm()
 
     def _back_off(self) -> None:
+        self._login = None
         policy = self._policy
         wait = self._exponential(policy.backoff_us, policy.backoff_us_max, self._failures)
         if policy.forgets:

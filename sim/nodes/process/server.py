@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.kernel import Call as Scheduled
 from sim.log.store.page_cache import ColdRead
-from sim.nodes.process.acceptor import Acceptor, Sockets
+from sim.nodes.process.acceptor import Acceptor, ServerSockets, Sockets
+from sim.nodes.process.authentication import Authentication
 from sim.nodes.process.base import Node
 from sim.nodes.process.call import Call, ServerLink
 from sim.nodes.process.codec_costs import ProduceCosts
@@ -60,7 +61,12 @@ class ServerNode(Node):
         """Rights of clients; ``None`` without an authorizer."""
         self.acceptor: Acceptor | None = None
         """Connection quotas; ``None`` if the scenario has none."""
-        self._idle = IdleConnections(self, ServerSockets(self), host.idle_us)
+        self.authentication: Authentication | None = None
+        """Authentication of clients; ``None`` without ``cluster.security``."""
+        self.sockets: Sockets = ServerSockets(
+            self.accepted, self.drop, self.last_used, self.serve_next
+        )
+        self._idle = IdleConnections(self, self.sockets, host.idle_us)
         self.idle_us, self.never_idle = host.idle_us, UNLIMITED
         self.listening = True
         """True if the port of clients and brokers is open; connections are refused before."""
@@ -143,6 +149,8 @@ class ServerNode(Node):
         waits = not self.host.accepts or self.acceptor is not None
         self._links[link] = ServerLink(self.kernel.time, muted=waits)
         self._idle.watch()
+        if self.authentication is not None:
+            self.authentication.opened(link)
         if waits:
             self._backlog[link] = False
         if not self.host.accepts:
@@ -176,6 +184,8 @@ class ServerNode(Node):
             self._connection_closed(link)
 
     def _connection_closed(self, link: Connection) -> None:
+        if self.authentication is not None:
+            self.authentication.closed(link)
         if self.acceptor is not None:
             self.acceptor.closed(link)
 
@@ -185,6 +195,8 @@ class ServerNode(Node):
             self._backlog[link] = True
         elif self.frozen:
             self._held.append((self.on_hello, (link,)))
+        elif self.authentication is not None and not self.authentication.speaks_tls_to(link):
+            self.drop(link)
         elif link.tls is not None:
             now = self.kernel.time
             done = self.host.network_threads.take(now, link.tls.handshake_us)
@@ -231,6 +243,8 @@ class ServerNode(Node):
 
     def _queue(self, call: Call) -> None:
         """Reads a request, unless the request queue is jammed."""
+        if self.authentication is not None and self.authentication.takes(call):
+            return
         if not self._unread and not self._waiting.is_jammed(self.kernel.time):
             self._read_request(call)
             return
@@ -325,6 +339,8 @@ class ServerNode(Node):
         self._calls[self._tokens] = call
         if self.throttling is not None:
             self.throttling.begin(self._tokens, call)
+        if self.authentication is not None:
+            self.authentication.admitted(call)
         if self.guard is None:
             self.deliver(port, RequestReceived(self._tokens, call.link.client.name, call.request))
         else:
@@ -382,7 +398,7 @@ class ServerNode(Node):
             throttled = Envelope(response, throttle.throttle_time_us)
             call.link.to_client.send(throttled, call.correlation, written)
         self._note_request(call, now, size)
-        self.call_at(now + throttle.unmute_after_us, self._unmute, call.link)
+        self.call_at(now + throttle.unmute_after_us, self.serve_next, call.link)
 
     def _answer_late(self, call: Call, response: Response | None) -> None:
         """Sends a delayed response, unless its connection is closed."""
@@ -390,7 +406,7 @@ class ServerNode(Node):
         if state is not None:
             self._answer(call, state, response)
 
-    def _unmute(self, link: Connection) -> None:
+    def serve_next(self, link: Connection) -> None:
         """Handles a connection's next requests, if it is still open."""
         state = self._links.get(link)
         if state is not None:
@@ -466,22 +482,3 @@ class ServerNode(Node):
                 response_bytes,
             )
         )
-
-
-class ServerSockets(Sockets):
-    """Sockets of a server, for its acceptors."""
-
-    def __init__(self, server: ServerNode) -> None:
-        self._server = server
-
-    def accepted(self, link: Connection) -> None:
-        """A connection leaves the backlog."""
-        self._server.accepted(link)
-
-    def drop(self, link: Connection) -> None:
-        """Closes a connection."""
-        self._server.drop(link)
-
-    def last_used(self) -> list[tuple[Micros, Connection]]:
-        """Accepted connections, and when each was last used."""
-        return self._server.last_used()

@@ -8,7 +8,7 @@ Source: ``AclControlManager.{createAcls,deleteAcls}``.
 from sim.error_codes import ErrorCode
 from sim.ids import uuid_text
 from sim.protocol.controller.types import Decision
-from sim.protocol.messages.acls import (
+from sim.protocol.messages.security import (
     CreateAclsRequest,
     CreateAclsResponse,
     DeleteAclsRequest,

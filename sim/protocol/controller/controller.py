@@ -63,7 +63,6 @@ from sim.protocol.kraft.types import (
     SnapshotLoaded,
     VotersProposed,
 )
-from sim.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest
 from sim.protocol.messages.admin import (
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
@@ -84,6 +83,7 @@ from sim.protocol.messages.cluster import (
 )
 from sim.protocol.messages.raft_groups import RaftLeadersRequest
 from sim.protocol.messages.raft_membership import DecommissionBrokerRequest
+from sim.protocol.messages.security import CreateAclsRequest, DeleteAclsRequest
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import (
     BROKER_RESOURCE,

@@ -7,13 +7,13 @@ Source: ``ConfigurationControlManager.incrementalAlterConfigResource``,
 """
 
 from sim.ids import NO_LEADER
-from sim.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest
 from sim.protocol.messages.admin import (
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
     IncrementalAlterConfigsRequest,
 )
 from sim.protocol.messages.base import Request
+from sim.protocol.messages.security import CreateAclsRequest, DeleteAclsRequest
 from sim.protocol.metadata.image import MetadataImage
 
 

@@ -43,6 +43,7 @@ from sim.scenario.build import zookeeper as zookeeper_runs
 from sim.scenario.build.partitioners import partitioner_of
 from sim.scenario.build.workloads import surges_of, workload_of
 from sim.scenario.model.acls import authorizer_config
+from sim.scenario.model.authentication import client_security, listener_security
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ServerSpec
 from sim.scenario.rules import membership, quotas, share_groups
@@ -94,6 +95,7 @@ class Builder:
         )
         self._cpu = translate.cpu_spec(scenario.cluster.cpu)
         self._changing = changed_names(scenario.faults)
+        self._clients = scenario.cluster, scenario.producers, scenario.consumers
         self._file = server_file(config, self._changing)
         self._voters = tuple(c.node for c in scenario.cluster.controllers)
         self._brokers = tuple(b.node for b in scenario.cluster.brokers)
@@ -110,6 +112,7 @@ class Builder:
     def servers(self) -> None:
         """Put every controller and broker on its host; none runs yet."""
         combined = self.scenario.cluster.combined
+        inter_broker = self.tls(self.scenario.cluster.config.text("security.inter.broker.protocol"))
         for server in () if combined else self.scenario.cluster.controllers:
             host = self._server_host(server)
             self.cluster.add(
@@ -121,9 +124,7 @@ class Builder:
             host = self._server_host(server)
             broker = self._server(server, host)
             broker.spare = server in self.scenario.cluster.spare_brokers
-            broker.tls = self.tls(
-                self.scenario.cluster.config.text("security.inter.broker.protocol")
-            )
+            broker.tls = inter_broker
             self.cluster.add(broker)
 
     def _server(self, server: ServerSpec, host: Host) -> BrokerNode:
@@ -290,7 +291,8 @@ class Builder:
             upkeep=translate.upkeep_settings(config, self.scenario.behaviours),
             client_quotas=self._quotas(),
             connections=quotas.connection_config(config, has_quotas=self._has_quotas()),
-            authorizer=authorizer_config(config, self.scenario.producers, self.scenario.consumers),
+            authorizer=authorizer_config(*self._clients),
+            security=listener_security(*self._clients),
             tiered=tiered.tiered_config(config, self.scenario.behaviours),
             codecs=self._compresses(),
             heap=translate.heap_spec(self.scenario.cluster.heap),
@@ -342,14 +344,9 @@ class Builder:
         # In ZooKeeper mode any broker may be the controller.
         governing = self._voters or self.bootstrap
         admin = AdminNode(
-            host,
-            self.cluster,
-            governing,
-            topics,
-            self.bootstrap,
-            self.scenario.quotas,
-            self.scenario.acls,
-        )
+            host, self.cluster, governing, topics, self.bootstrap,
+            self.scenario.quotas, self.scenario.acls,
+        )  # fmt: skip
         self.cluster.add(admin)
         return admin
 
@@ -416,6 +413,7 @@ class Builder:
             for number in range(spec.count):
                 node = self._producer(spec, number, len(nodes))
                 self.connect_by(node, spec.config)
+                node.security = client_security(self.scenario.cluster, spec)
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes
@@ -453,6 +451,7 @@ class Builder:
                 config = client_configs.consumer_config(spec, instance_id, behaviours)
                 node = self._consumer(spec, name, host, config)
                 self.connect_by(node, spec.config)
+                node.security = client_security(self.scenario.cluster, spec)
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes

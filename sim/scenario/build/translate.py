@@ -24,6 +24,7 @@ from sim.protocol.coordinator.group.missing_sync import MissingSync
 from sim.protocol.coordinator.transaction.config import TransactionConfig
 from sim.protocol.kraft.metadata_snapshot import SnapshotConfig
 from sim.protocol.kraft.types import QuorumConfig
+from sim.protocol.security.config import is_tls
 from sim.scenario.behaviours.versions import is_since
 from sim.scenario.build import tiered
 from sim.scenario.model.machines import (
@@ -310,7 +311,7 @@ def heap_spec(heap: HeapModel | None) -> HeapSpec | None:
 
 def tls_spec(protocol: str, cpu: CpuModel) -> TlsSpec | None:
     """Costs of a security protocol; ``None`` for PLAINTEXT."""
-    return TlsSpec(cpu.tls_bytes_per_s, cpu.tls_handshake_us) if protocol == "SSL" else None
+    return TlsSpec(cpu.tls_bytes_per_s, cpu.tls_handshake_us) if is_tls(protocol) else None
 
 
 def disk_spec(disk: DiskModel) -> DiskSpec:

@@ -12,6 +12,7 @@ from pydantic import Field
 from sim.protocol.acls import ALL, ANONYMOUS, ANY, CLUSTER, Acl
 from sim.protocol.authorization import AuthorizerConfig
 from sim.protocol.rights.caller import ClientIdentity
+from sim.scenario.model.authentication import principal_of
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.types import Fields, Strict, Words
@@ -251,18 +252,19 @@ def super_users(config: Config) -> tuple[str, ...]:
 
 
 def authorizer_config(
-    config: Config, producers: Iterable[ProducerSpec], consumers: Iterable[ConsumerSpec]
+    cluster: ClusterSpec, producers: Iterable[ProducerSpec], consumers: Iterable[ConsumerSpec]
 ) -> AuthorizerConfig | None:
     """A broker's authorizer; ``None`` without one."""
+    config = cluster.config
     if not has_authorizer(config):
         return None
     clients: dict[str, ClientIdentity] = {}
     writers = [(each, name) for each in producers for name in each.client_names]
     for index, (producer, name) in enumerate(writers):
-        clients[name] = ClientIdentity(producer.principal, name, index)
+        clients[name] = ClientIdentity(principal_of(cluster, producer), name, index)
     for consumer in consumers:
         for name in consumer.client_names:
-            clients[name] = ClientIdentity(consumer.principal, name)
+            clients[name] = ClientIdentity(principal_of(cluster, consumer), name)
     return AuthorizerConfig(
         clients,
         super_users(config),

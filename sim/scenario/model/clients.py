@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 from pydantic import AfterValidator, Field, PlainSerializer
 
 from sim.protocol.acls import ANONYMOUS
+from sim.scenario.model.security import LoginModel
 from sim.scenario.model.types import (
     NOT_WRITTEN,
     ConfigSchema,
@@ -200,6 +201,7 @@ class ProducerModel(Strict, frozen=True):
     rack: str | None = None
     principal: str = Field(ANONYMOUS, description="whom a broker's authorizer takes it for")
     kafka: Release = None
+    login: LoginModel | None = Field(None, description="beside cluster.security: its credentials")
     config: Annotated[GivenSettings, ConfigSchema("producer")] = Field(default_factory=dict)
 
     @property
@@ -273,6 +275,7 @@ class ConsumerModel(Strict, frozen=True):
     rack: str | None = None
     principal: str = Field(ANONYMOUS, description="whom a broker's authorizer takes it for")
     kafka: Release = None
+    login: LoginModel | None = Field(None, description="beside cluster.security: its credentials")
     config: Annotated[GivenSettings, ConfigSchema("consumer")] = Field(default_factory=dict)
 
 

@@ -16,6 +16,7 @@ from sim.scenario.model.machines import (
     NetworkModel,
     ObjectStoreModel,
 )
+from sim.scenario.model.security import SecurityModel
 from sim.scenario.model.topics import Assignment
 from sim.scenario.model.types import (
     NOT_WRITTEN,
@@ -106,6 +107,9 @@ class ClusterModel(Strict, frozen=True):
     )
     principal: str = Field(
         ANONYMOUS, description="of the servers and of the administrator; one of super.users"
+    )
+    security: SecurityModel | None = Field(
+        None, description="listener of the clients; default: each is taken for its principal"
     )
     config: Annotated[GivenSettings, ConfigSchema("broker")] = Field(default_factory=dict)
     network: NetworkModel = Field(default_factory=NetworkModel.model_construct)

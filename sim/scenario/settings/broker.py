@@ -107,7 +107,7 @@ _SERVER: Final[tuple[Overlay, ...]] = (
         choices=("PLAINTEXT", "SSL"),
     ),
     *absent(
-        "nobody logs in: the scenario gives principals; no passwords, no certificates",
+        "the listener of clients is given by cluster.security; no files of certificates",
         "ssl.client.auth",
         "ssl.truststore.location",
         "ssl.keystore.location",

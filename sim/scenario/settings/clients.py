@@ -10,7 +10,6 @@ from sim.scenario.settings.overlay import (
     NO_BOUND,
     NO_DURATION,
     NO_JAVA,
-    NO_SASL,
     Overlay,
     absent,
     codec_levels,
@@ -55,13 +54,11 @@ _SHARED: Final[tuple[Overlay, ...]] = (
         "the client's name is the scenario's",
         "client.id",
     ),
-    *narrowed(
-        NO_SASL,
+    *modelled(
         "security.protocol",
-        choices=("PLAINTEXT", "SSL"),
     ),
     *absent(
-        "nobody logs in: the scenario gives principals; no passwords, no certificates",
+        "mechanisms, passwords and certificates are given by the client's login",
         "sasl.mechanism",
         "sasl.jaas.config",
         "ssl.truststore.location",

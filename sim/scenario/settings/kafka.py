@@ -15,7 +15,7 @@ from sim.scenario.settings.types import Scope
 _LISTENER: Final = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.))?")
 
 _IDENTITY: Final = (
-    "nobody logs in: the scenario gives each client's principal, and ACLs; what TLS costs is "
+    "cluster.security and each client's login say who authenticates, and how; what TLS costs is "
     "cluster.cpu"
 )
 _METRICS: Final = "metrics are not reported; makes no difference to records and leaders"

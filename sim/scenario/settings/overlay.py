@@ -56,7 +56,7 @@ SEGMENT: Final = (
 NO_JAVA: Final = "Kafka's own classes; there are no others here"
 """Of settings that name a class."""
 
-NO_SASL: Final = "nobody logs in: the scenario gives each principal"
+NO_SASL: Final = "brokers do not authenticate with each other"
 """Of security protocols."""
 
 NO_DURATION: Final = "the validator is code; by_duration is not simulated"

@@ -309,6 +309,56 @@ class AclChanges:
 AclChangesRow: TypeAlias = tuple[int, int, str, int, str, str, str, str, str, str, str]
 
 
+class Authentications:
+    """Columns of ``authentications``."""
+
+    T_US: Final = 0
+    BROKER: Final = 1
+    CLIENT: Final = 2
+    CONNECTION: Final = 3
+    EVENT: Final = 4
+    PROTOCOL: Final = 5
+    MECHANISM: Final = 6
+    PRINCIPAL: Final = 7
+    ERROR: Final = 8
+    EXPIRES_US: Final = 9
+
+    @staticmethod
+    def row(
+        broker: int, *, client: str, connection: int, event: str, protocol: str, mechanism: str,
+        principal: str, error: str, expires_us: int,
+    ) -> Emit:
+        """Make a row of ``authentications``."""
+        return Emit("authentications", (
+            broker, client, connection, event, protocol, mechanism, principal, error, expires_us,
+        ))
+
+
+AuthenticationsRow: TypeAlias = tuple[int, int, str, int, str, str, str, str, str, int]
+
+
+class AdmittedRequests:
+    """Columns of ``admitted_requests``."""
+
+    T_US: Final = 0
+    BROKER: Final = 1
+    CLIENT: Final = 2
+    CONNECTION: Final = 3
+    REQUEST: Final = 4
+
+    @staticmethod
+    def row(
+        broker: int, *, client: str, connection: int, request: str,
+    ) -> Emit:
+        """Make a row of ``admitted_requests``."""
+        return Emit("admitted_requests", (
+            broker, client, connection, request,
+        ))
+
+
+AdmittedRequestsRow: TypeAlias = tuple[int, int, str, int, str]
+
+
 class Denials:
     """Columns of ``denials``."""
 

@@ -5,7 +5,6 @@ from sim.ids import SnapshotId, TopicPartition
 from sim.protocol.acls import Acl
 from sim.protocol.assignors.subscription import Subscription
 from sim.protocol.messages import (
-    acls,
     admin,
     cluster,
     consumer_group,
@@ -17,6 +16,7 @@ from sim.protocol.messages import (
     log_dirs,
     metadata,
     quorum,
+    security,
     share,
     share_records,
     transaction,
@@ -122,12 +122,13 @@ ADMIN = [
      lambda n: {"entries": each(n, **ENTITY_SAID, ops=[{"key": "producer_byte_rate"}])}),
     (lambda n: admin.AlterClientQuotasResponse((("user alice, client-id shop", NONE),) * n),
      lambda n: {"entries": each(n, **ENTITY_SAID)}),
-    (lambda n: acls.CreateAclsRequest((ACL,) * n), lambda n: {"creations": each(n, **ACL_SAID)}),
-    (lambda n: acls.CreateAclsResponse((("", NONE),) * n),
+    (lambda n: security.CreateAclsRequest((ACL,) * n),
+     lambda n: {"creations": each(n, **ACL_SAID)}),
+    (lambda n: security.CreateAclsResponse((("", NONE),) * n),
      lambda n: {"results": each(n)}),
-    (lambda n: acls.DeleteAclsRequest((ACL,) * n),
+    (lambda n: security.DeleteAclsRequest((ACL,) * n),
      lambda n: {"filters": each(n, **{f"{key}Filter": said for key, said in ACL_SAID.items()})}),
-    (lambda n: acls.DeleteAclsResponse(((str(ACL), NONE),) * n),
+    (lambda n: security.DeleteAclsResponse(((str(ACL), NONE),) * n),
      lambda n: {"filterResults": each(n, matchingAcls=[ACL_SAID])}),
     (lambda n: admin.AlterPartitionReassignmentsRequest(tuple((p, (1, 2, 3)) for p in places(n))),
      lambda n: {"topics": topics(n, replicas=[1, 2, 3])}),
@@ -354,7 +355,20 @@ SHARE = [
      lambda n: {"results": [{"partitions": [{}]}]}),
 ]  # fmt: skip
 
-FILLED = [*ADMIN, *CLUSTER, *DATA, *GROUP, *QUORUM_MESSAGES, *TRANSACTION, *SHARE]
+TOKEN = b"n,,n=shop,r=1b0c3f"
+MECHANISMS = ("PLAIN", "SCRAM-SHA-512")
+
+SASL = [
+    (lambda n: security.SaslHandshakeRequest("SCRAM-SHA-512"),
+     lambda n: {"mechanism": MECHANISMS[1]}),
+    (lambda n: security.SaslHandshakeResponse(NONE, MECHANISMS * n),
+     lambda n: {"mechanisms": list(MECHANISMS * n)}),
+    (lambda n: security.SaslAuthenticateRequest(TOKEN * n), lambda n: {"authBytes": TOKEN * n}),
+    (lambda n: security.SaslAuthenticateResponse(NONE, TOKEN * n),
+     lambda n: {"authBytes": TOKEN * n}),
+]  # fmt: skip
+
+FILLED = [*ADMIN, *CLUSTER, *DATA, *GROUP, *QUORUM_MESSAGES, *TRANSACTION, *SHARE, *SASL]
 """Pairs of functions of the number of elements: an instance, and what Kafka's message has."""
 
 OTHER_NAMES = {

@@ -122,7 +122,12 @@ class ConsumerLink:
             return
         self.failed_at[item.to] = now
         self.on_disconnect()
-        item.on_answer(event.sender, None, event.error, now)
+        error = event.error
+        if error.is_authentication:
+            # Source: ``NetworkClient.processDisconnection``, ``Metadata.fatalError``.
+            self.fail(error)
+            error = ErrorCode.NETWORK_EXCEPTION
+        item.on_answer(event.sender, None, error, now)
 
     # -- timers -----------------------------------------------------------------------------------
 

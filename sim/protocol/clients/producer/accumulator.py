@@ -117,7 +117,9 @@ class Accumulator(Sends):
         while True:
             if self._blocked_since is not None and not self._unblock(limit):
                 return
-            if not self.queues or self.is_denied:
+            if self.fatal:
+                self._refuse_until(limit, self.fatal)
+            elif not self.queues or self.is_denied:
                 self._block_if_waiting(limit)
             elif self._too_large and all(lane.sizes is None for lane in self._feed.lanes):
                 # RecordTooLargeException, at the instant of each send.

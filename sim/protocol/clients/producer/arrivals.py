@@ -189,6 +189,8 @@ class Sends:
         """Difference of the host's clock from the scenario's."""
         self.is_denied = False
         """True if the metadata are refused: each ``send()`` waits for the next response."""
+        self.fatal = ""
+        """Error with which each ``send()`` fails at once; empty without one."""
         self._feed = ArrivalFeed(source, by_key=by_key)
         self._floor: Micros = LONG_AGO
         self._blocked_since: Micros | None = None
@@ -202,7 +204,15 @@ class Sends:
         """Sends intended before the instant and not taken yet happen then."""
         self._set_floor(instant)
 
-    def deny(self, limit: Micros) -> None:
+    def fail_for_good(self, limit: Micros, error: str) -> None:
+        """The producer has a fatal error: each ``send()`` fails, now and later.
+
+        Source: ``TransactionManager.maybeFailWithError``.
+        """
+        self.deny(limit, error)
+        self.fatal = error
+
+    def deny(self, limit: Micros, error: str = "TOPIC_AUTHORIZATION_FAILED") -> None:
         """The metadata are refused: the send that waits for them fails, the next one waits again.
 
         Source: ``KafkaProducer.waitOnMetadata``, ``Metadata.maybeThrowExceptionForTopic``.
@@ -210,7 +220,7 @@ class Sends:
         self.is_denied = True
         if self._blocked_since is None:
             return
-        self._refuse(limit, "TOPIC_AUTHORIZATION_FAILED", self._feed.take_first())
+        self._refuse(limit, error, self._feed.take_first())
         self._set_floor(limit)
         self._blocked_since = None
 

@@ -24,7 +24,7 @@ from sim.protocol.clients.producer.events import (
     TransactionDone,
     TransactionsReady,
 )
-from sim.protocol.clients.producer.metadata import Backoff
+from sim.protocol.clients.producer.metadata import Backoff, ProducerMetadata
 from sim.protocol.clients.producer.network import OpenRequest
 from sim.protocol.clients.producer.record_sizes import BATCH_OVERHEAD
 from sim.protocol.clients.producer.sequences import ProducerSequences
@@ -197,6 +197,28 @@ class Outcomes:
                     batch.error = NEVER_SENT
                 self.end(batch, "unknown" if batch.may_be_written else "failed")
             queue.batches.clear()
+
+    def on_disconnect(
+        self, request: OpenRequest, error: ErrorCode, now: Micros, metadata: ProducerMetadata
+    ) -> ErrorCode:
+        """Returns the error of a request's batches when its connection has ended.
+
+        If authentication failed, a send that waits for metadata fails, and the next one waits
+        again; without a producer id the failure is fatal. With metadata, batches wait for a
+        connection, or for ``delivery.timeout.ms``.
+
+        Source: ``Metadata.fatalError``, ``ProducerMetadata.awaitUpdate``,
+        ``TransactionManager.authenticationFailed``.
+        """
+        if not error.is_authentication:
+            return error
+        limit = now - self._accumulator.offset_us
+        if request.kind == "identify":
+            self.give_up_all((), error.name)
+            self._accumulator.fail_for_good(limit, error.name)
+        elif not metadata.is_known:
+            self._accumulator.deny(limit, error.name)
+        return ErrorCode.NETWORK_EXCEPTION
 
     def report_refused(self) -> None:
         """Writes rows of records that ``send()`` refused; they have partition -1."""

@@ -251,10 +251,12 @@ class Producer:
             self.metadata.on_failed(self._now)
         elif request.kind == "identify":
             self._identifying = False
-            self._identity_at = self._now + self._config.retry_backoff_us
+            is_fatal = event.error.is_authentication
+            self._identity_at = NEVER if is_fatal else self._now + self._config.retry_backoff_us
+        error = self._outcomes.on_disconnect(request, event.error, self._now, self.metadata)
         for batch in request.batches:
             batch.in_flight = False
-            self._outcomes.on_error(batch, event.error, self._now)
+            self._outcomes.on_error(batch, error, self._now)
         # The disconnect may be the result of stale metadata.
         self.metadata.request()
 

@@ -290,7 +290,7 @@ class TransactionManager:
 
     def fail(self, error: ErrorCode) -> None:
         """A batch failed, or ``send()`` did (``maybeTransitionToErrorState``)."""
-        if error in _FATAL_TO_BATCHES:
+        if error in _FATAL_TO_BATCHES or error.is_authentication:
             self._fatal(error)
             return
         if self._version < 2 and self.state is TransactionState.IN_TRANSACTION:

@@ -357,7 +357,13 @@ class TransactionalProducer(Producer):
         super()._on_failed(event)
         if request is None:
             return
-        if request.kind == _REQUEST:
+        waits = request.kind == _REQUEST or (
+            request.kind == "handshake" and self._queued is not None
+        )
+        if event.error.is_authentication and waits:
+            # Source: ``TransactionManager.authenticationFailed``.
+            self._manager.fail(event.error)
+        elif request.kind == _REQUEST:
             self._manager.on_disconnect()
         elif request.kind == "handshake" and self._queued is not None:
             kind = self._queued.coordinator

@@ -1,8 +1,9 @@
-"""ACLs to create and to delete, by an administrator (KIP-140).
+"""ACLs to create and to delete, by an administrator (KIP-140); SASL's handshake and tokens.
 
 A deletion names the entries themselves; Kafka's request has filters.
 
-Source: ``clients/src/main/resources/common/message`` (4.1): CreateAcls, DeleteAcls.
+Source: ``clients/src/main/resources/common/message`` (4.1): CreateAcls, DeleteAcls, SaslHandshake,
+SaslAuthenticate; KIP-43, KIP-152.
 """
 
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from sim.error_codes import ErrorCode
 from sim.protocol.acls import Acl
 from sim.protocol.messages.base import Request, Response
-from sim.units import Bytes
+from sim.units import Bytes, Micros
 
 _REQUEST_BYTES: Bytes = 27
 _RESPONSE_BYTES: Bytes = 15
@@ -85,3 +86,72 @@ class DeleteAclsResponse(Response):
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each entry."""
         return self.errors
+
+
+_SASL_REQUEST_BYTES: Bytes = 24
+"""Length and header of a request, with a client id of ten letters."""
+
+_SASL_RESPONSE_BYTES: Bytes = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SaslHandshakeRequest(Request):
+    """Names the mechanism with which the client will authenticate."""
+
+    mechanism: str
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return _SASL_REQUEST_BYTES + 2 + len(self.mechanism)
+
+
+@dataclass(frozen=True, slots=True)
+class SaslHandshakeResponse(Response):
+    """NONE or UNSUPPORTED_SASL_MECHANISM, and the mechanisms that are enabled."""
+
+    error: ErrorCode
+    mechanisms: tuple[str, ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return _SASL_RESPONSE_BYTES + 6 + sum(2 + len(name) for name in self.mechanisms)
+
+
+@dataclass(frozen=True, slots=True)
+class SaslAuthenticateRequest(Request):
+    """A client's token."""
+
+    token: bytes
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return _SASL_REQUEST_BYTES + 3 + len(self.token)
+
+
+@dataclass(frozen=True, slots=True)
+class SaslAuthenticateResponse(Response):
+    """A server's token, or SASL_AUTHENTICATION_FAILED with a sentence."""
+
+    error: ErrorCode
+    token: bytes = b""
+    message: str = ""
+    session_lifetime_us: Micros = 0
+    """Time within which the client has to authenticate again (KIP-368); 0: never."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return _SASL_RESPONSE_BYTES + 14 + len(self.token) + len(self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsAlert:
+    """A fatal alert: the server does not accept the client's certificate (RFC 8446, section 6)."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes of a record with an alert, before it is encrypted."""
+        return 2

@@ -1,0 +1,1 @@
+"""Authentication of clients: SASL at both ends, certificates, and listeners."""

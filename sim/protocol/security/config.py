@@ -1,0 +1,69 @@
+"""Settings of the clients' listener, and credentials of a client.
+
+Source: ``SecurityProtocol``, ``BrokerSecurityConfigs``, ``SaslConfigs``, ``SslConfigs``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sim.units import MS, Micros
+
+PLAIN = "PLAIN"
+SCRAM: Mapping[str, str] = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+"""Hash functions of the SCRAM mechanisms (KIP-84)."""
+
+MECHANISMS: tuple[str, ...] = (PLAIN, *SCRAM)
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+def is_tls(protocol: str) -> bool:
+    """True if connections of this ``security.protocol`` are encrypted."""
+    return protocol.endswith("SSL")
+
+
+def is_sasl(protocol: str) -> bool:
+    """True if clients of this ``security.protocol`` authenticate by SASL."""
+    return protocol.startswith("SASL")
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A certificate in a keystore."""
+
+    subject: str
+    """Its distinguished name, as in ``CN=shop,O=Acme``."""
+    is_trusted: bool = True
+    """True if the other end's truststore has its issuer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSecurity:
+    """Credentials of a client, and how it uses them."""
+
+    protocol: str = "PLAINTEXT"
+    """``security.protocol``."""
+    mechanism: str = PLAIN
+    """``sasl.mechanism``."""
+    user: str = ""
+    password: str = ""
+    certificate: Certificate | None = None
+    """That of its keystore; ``None``: it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerSecurity:
+    """The clients' listener of a broker."""
+
+    protocol: str
+    """``listener.security.protocol.map`` of it."""
+    clients: Mapping[str, ClientSecurity]
+    """Clients by their printed names; all other processes use another listener."""
+    mechanisms: tuple[str, ...] = ()
+    """``sasl.enabled.mechanisms``."""
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Passwords of users."""
+    client_auth: str = "none"
+    """``ssl.client.auth``."""
+    failure_delay_us: Micros = 100 * MS
+    """``connection.failed.authentication.delay.ms``."""

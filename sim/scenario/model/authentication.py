@@ -1,0 +1,233 @@
+"""Rules of authentication in a scenario, and what its brokers and clients are built with.
+
+Source: ``SocketServerConfigs``, ``BrokerSecurityConfigs``, ``SaslConfigs``, ``SslConfigs``;
+KIP-43, KIP-84, KIP-684, KIP-900.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
+
+from sim.protocol.acls import ANONYMOUS
+from sim.protocol.security.config import (
+    MECHANISMS,
+    SCRAM,
+    Certificate,
+    ClientSecurity,
+    ListenerSecurity,
+    is_sasl,
+    is_tls,
+)
+from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
+from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
+from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.security import LoginModel, SecurityModel
+from sim.scenario.settings.resolved import Config
+from sim.scenario.text.problems import Problem, nearest, one_of
+from sim.units import MS
+
+Load: TypeAlias = ProducerSpec | ConsumerSpec
+
+PROTOCOL: Final = "security.protocol"
+
+_FIRST_VERSION: Final = (2, 1)
+"""The first with ``connection.failed.authentication.delay.ms`` (KIP-306)."""
+
+_FIRST_SCRAM: Final = (3, 5)
+"""The first whose KRaft keeps SCRAM's credentials (KIP-900)."""
+
+_NOTHING: Final = LoginModel.model_construct(mechanism=None, certificate=None)
+
+ALONE: Final = ("quotas", "processors", "connectors", "mirrors", "clusters")
+"""Parts of a scenario that are not simulated beside ``cluster.security``."""
+
+
+def check_cluster(cluster: ClusterSpec) -> None:
+    """Check the clients' listener.
+
+    Raises:
+        Problem: With a path below ``cluster``.
+    """
+    security = cluster.security
+    if security is None:
+        return
+    try:
+        _check_version(cluster, security)
+        _check_listener(security)
+    except Problem as problem:
+        raise problem.below("security") from None
+
+
+def _check_version(cluster: ClusterSpec, security: SecurityModel) -> None:
+    if cluster.zookeeper is not None or cluster.replication == "raft":
+        other = "in ZooKeeper mode" if cluster.zookeeper is not None else "with Raft groups"
+        raise Problem((), f"security {other}, which are not simulated together", "KRaft's brokers")
+    version = tuple(int(part) for part in cluster.kafka.split(".")[:2])
+    has_scram = any(name in SCRAM for name in security.mechanisms)
+    first = _FIRST_SCRAM if has_scram else _FIRST_VERSION
+    if version < first:
+        what = "SCRAM without ZooKeeper (KIP-900)" if has_scram else "cluster.security"
+        raise Problem(
+            (), f"{what} in Kafka {cluster.kafka}", f"cluster.kafka {first[0]}.{first[1]} or newer"
+        )
+
+
+def _check_listener(security: SecurityModel) -> None:
+    names = "sasl.enabled.mechanisms"
+    for name in security.mechanisms:
+        if name not in MECHANISMS:
+            found = f"{name}, which is not simulated"
+            raise Problem((names,), found, one_of(MECHANISMS), nearest(name, MECHANISMS))
+    if is_sasl(security.protocol):
+        if not security.mechanisms:
+            raise Problem((names,), f"{security.protocol} without mechanisms", one_of(MECHANISMS))
+        for user, password in security.users.items():
+            if not user or not password or "\0" in user + password:
+                raise Problem(("users", user), "an empty name or password", "both of them")
+    elif security.mechanisms or security.users:
+        key = names if security.mechanisms else "users"
+        raise Problem((key,), f"{key} with {security.protocol}", "SASL_PLAINTEXT or SASL_SSL")
+    if security.client_auth != "none" and security.protocol != "SSL":
+        found = f"{security.client_auth} with {security.protocol}"
+        raise Problem(("ssl.client.auth",), found, "protocol: SSL", "leave it out")
+
+
+def check_clients(
+    cluster: ClusterSpec, producers: Iterable[ProducerSpec], consumers: Iterable[ConsumerSpec]
+) -> None:
+    """Check what each client presents.
+
+    Raises:
+        Problem: With a path from the top of the file.
+    """
+    loads: Mapping[str, Iterable[Load]] = {"producers": producers, "consumers": consumers}
+    for key, found in loads.items():
+        for index, load in enumerate(found):
+            try:
+                _check_client(cluster.security, load)
+            except Problem as problem:
+                raise problem.below(key, index) from None
+
+
+def _check_client(security: SecurityModel | None, load: Load) -> None:
+    protocol = load.config.text(PROTOCOL)
+    if security is None:
+        _check_without(load.config)
+        if load.login is not None:
+            raise Problem(("login",), "a login without cluster.security", "add cluster.security")
+        return
+    if load.principal != ANONYMOUS:
+        raise Problem(
+            ("principal",), "a principal beside cluster.security", "leave it out",
+            "it follows from the client's login",
+        )  # fmt: skip
+    _check_login(protocol, load.login or _NOTHING)
+
+
+def _check_login(protocol: str, login: LoginModel) -> None:
+    given = {
+        "sasl.mechanism": login.mechanism,
+        "user": login.user,
+        "password": login.password,
+    }
+    for key, value in given.items():
+        if is_sasl(protocol) and not value:
+            raise Problem(("login", key), f"no {key} with {PROTOCOL} {protocol}", f"a {key}")
+        if not is_sasl(protocol) and value is not None:
+            found = f"{key} with {PROTOCOL} {protocol}"
+            raise Problem(("login", key), found, f"{PROTOCOL} SASL_PLAINTEXT or SASL_SSL")
+    if login.certificate is not None and not is_tls(protocol):
+        found = f"a certificate with {PROTOCOL} {protocol}"
+        raise Problem(("login", "certificate"), found, f"{PROTOCOL} SSL or SASL_SSL")
+
+
+def _check_without(config: Config) -> None:
+    protocol = config.text(PROTOCOL)
+    if is_sasl(protocol):
+        raise Problem(
+            ("config", PROTOCOL), f"{protocol} without cluster.security", "PLAINTEXT or SSL",
+            "give the brokers' listener by cluster.security",
+        )  # fmt: skip
+
+
+def check_tasks(
+    processors: Iterable[ProcessorSpec],
+    connectors: Iterable[ConnectorSpec],
+    mirrors: Iterable[MirrorSpec],
+) -> None:
+    """Check the clients of tasks, which log in nowhere.
+
+    Raises:
+        Problem: With a path from the top of the file.
+    """
+    clients = [("processors", index, task.producer) for index, task in enumerate(processors)]
+    clients += [("connectors", index, task.client) for index, task in enumerate(connectors)]
+    clients += [("mirrors", index, task.producer) for index, task in enumerate(mirrors)]
+    for key, index, config in clients:
+        try:
+            _check_without(config)
+        except Problem as problem:
+            raise problem.below(key, index) from None
+
+
+def check_alone(cluster: ClusterSpec, others: Mapping[str, object]) -> None:
+    """Check that nothing is beside ``cluster.security`` whose logins are not simulated.
+
+    Raises:
+        Problem: With a path from the top of the file.
+    """
+    for key, part in others.items():
+        if cluster.security is not None and part:
+            raise Problem(
+                (key,), f"{key} with cluster.security, which are not simulated together",
+                "producers and consumers", f"leave out {key} or cluster.security",
+            )  # fmt: skip
+
+
+def principal_of(cluster: ClusterSpec, load: Load) -> str:
+    """Principal of a client whose authentication succeeds; as given without security."""
+    security, login = cluster.security, load.login
+    if security is None or login is None:
+        return load.principal
+    if is_sasl(security.protocol):
+        return f"User:{login.user}"
+    if login.certificate is not None and security.client_auth != "none":
+        return f"User:{login.certificate.subject}"
+    return ANONYMOUS
+
+
+def client_security(cluster: ClusterSpec, load: Load) -> ClientSecurity | None:
+    """Credentials of a client; ``None`` without ``cluster.security``."""
+    if cluster.security is None:
+        return None
+    login = load.login or _NOTHING
+    held = login.certificate
+    return ClientSecurity(
+        load.config.text(PROTOCOL),
+        login.mechanism or MECHANISMS[0],
+        login.user or "",
+        login.password or "",
+        None if held is None else Certificate(held.subject, held.is_trusted),
+    )
+
+
+def listener_security(
+    cluster: ClusterSpec, producers: Iterable[ProducerSpec], consumers: Iterable[ConsumerSpec]
+) -> ListenerSecurity | None:
+    """The clients' listener of each broker; ``None`` without ``cluster.security``."""
+    security = cluster.security
+    if security is None:
+        return None
+    clients: dict[str, ClientSecurity] = {}
+    loads: tuple[Load, ...] = (*producers, *consumers)
+    for load in loads:
+        presented = client_security(cluster, load)
+        if presented is not None:
+            clients |= dict.fromkeys(load.client_names, presented)
+    return ListenerSecurity(
+        security.protocol,
+        clients,
+        security.mechanisms,
+        security.users,
+        security.client_auth,
+        security.failure_delay_ms * MS,
+    )

@@ -1,0 +1,49 @@
+"""Authentication in a scenario: the clients' listener, and what a client presents to it."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from sim.scenario.model.types import Fields, Strict, Words
+
+
+class CertificateModel(Strict, frozen=True):
+    """A client's certificate."""
+
+    quiet: ClassVar[Fields] = ("is_trusted",)
+
+    subject: Annotated[str, Field(min_length=1)] = Field(description="as in CN=shop,O=Acme")
+    is_trusted: bool = Field(
+        default=True, alias="trusted", description="whether the brokers trust its issuer"
+    )
+
+
+class LoginModel(Strict, frozen=True):
+    """Credentials of a client; ``security.protocol`` is one of its settings."""
+
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
+        None, alias="sasl.mechanism"
+    )
+    user: str | None = None
+    password: str | None = None
+    certificate: CertificateModel | None = Field(
+        None, description="of its keystore; default: it has none"
+    )
+
+
+class SecurityModel(Strict, frozen=True):
+    """The listener of clients on every broker."""
+
+    quiet: ClassVar[Fields] = ("mechanisms", "users", "client_auth", "failure_delay_ms")
+
+    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+    mechanisms: Words = Field(
+        (), alias="sasl.enabled.mechanisms", description="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"
+    )
+    users: dict[str, str] = Field(
+        default_factory=dict, description="password of each, with every mechanism that is enabled"
+    )
+    client_auth: Literal["none", "requested", "required"] = Field("none", alias="ssl.client.auth")
+    failure_delay_ms: Annotated[int, Field(ge=0, le=2_147_483_647)] = Field(
+        100, alias="connection.failed.authentication.delay.ms"
+    )
