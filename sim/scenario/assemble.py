@@ -201,7 +201,7 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
     governed = model.zookeeper is not None
     if governed:
         kafka = zookeeper.version_of(kafka, is_given="kafka" in model.model_fields_set)
-        zookeeper.check_cluster(model)
+        zookeeper.check_cluster(model, kafka)
     replication.check_version(model.replication, kafka)
     config = _below(("config",), lambda: _given_settings(model, kafka))
     first = membership.initial_brokers(model, len(brokers))

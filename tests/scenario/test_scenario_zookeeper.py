@@ -53,7 +53,7 @@ def test_versions_without_zookeeper_are_refused_and_older_ones_choose_their_beha
     [
         (r"cluster\.controllers: controllers beside zookeeper", {"controllers": 3}),
         (r"cluster\.replication: raft with cluster\.zookeeper", {"replication": "raft"}),
-        (r"cluster\.disk\.directories: 2", {"disk": {"directories": 2}}),
+        (r"cluster\.disk\.directories: 2", {"disk": {"directories": 2}, "kafka": "0.11"}),
         (r"cluster\.zookeeper\.tickTime", {"zookeeper": {"tickTime": "0s"}}),
         (r"cluster\.zookeeper\.servers\.z: no rack", {"zookeeper": {"servers": {"z": 1}}}),
         (r"cluster\.config\.broker\.session", {"config": {"broker.session.timeout.ms": 9_000}}),

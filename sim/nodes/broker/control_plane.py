@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 
-from sim.ids import BrokerEpoch, NodeId
+from sim.ids import BrokerEpoch, NodeId, TopicPartition
 from sim.nodes.broker.directory_moves import DirectoryMoves
 from sim.nodes.broker.dynamic_configs import DynamicBrokerConfig
 from sim.nodes.broker.logs import BrokerLogs
@@ -140,8 +140,12 @@ class Control:
         """True if the response is handled here, at its cost; else it is delivered at once."""
 
     @abstractmethod
-    def directories_failed(self) -> None:
-        """Reports failed log directories; others still work."""
+    def directories_failed(self, offline: tuple[TopicPartition, ...]) -> None:
+        """Reports failed log directories; others still work.
+
+        Args:
+            offline: Every replica that was in one of them.
+        """
 
     @abstractmethod
     def shut_down(self) -> None:
@@ -169,13 +173,13 @@ class LogDirFailureHandler(LogDirFailureChannel):
         self._control = control
 
     def directory_failed(self, number: int, reason: str) -> None:
-        """Takes a log directory offline; without the first one, or without any, the broker ends."""
+        """Takes a log directory offline; without that of the metadata, or any, the broker ends."""
         storage = self._storage
         if number in storage.manager.offline:
             return
         closed = storage.take_offline(number, reason)
-        if storage.metadata_dir_offline():
+        if storage.must_halt():
             self._server.halt(reason)
             return
         self._replicas.deliver(DirectoryFailed(closed))
-        self._control.directories_failed()
+        self._control.directories_failed(self._replicas.offline())

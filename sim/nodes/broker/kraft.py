@@ -185,7 +185,7 @@ class KRaftControl(Control):
         """Responses of controllers have no further cost."""
         return False
 
-    def directories_failed(self) -> None:
+    def directories_failed(self, offline: tuple[TopicPartition, ...]) -> None:  # noqa: ARG002 - the interface
         """Reports failed log directories to the controller."""
         failed = life.DirectoriesFailed(self._storage.offline_ids)
         self._process.deliver(self._lifecycle, failed)

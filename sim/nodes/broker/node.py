@@ -167,6 +167,7 @@ class BrokerNode(ServerNode):
                 timestamp_ms(self.now()),
                 self.settings.producers,
                 by_last_offset=self.settings.replica.truncation.by_last_offset,
+                has_metadata_log=self.settings.zookeeper is None,
             )
             loaded = self.storage.load(self.kernel.time)
             self.control.open(self.storage, self.image)

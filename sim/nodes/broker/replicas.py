@@ -52,6 +52,10 @@ class Replicas:
             return -1
         return replica.log.transactions.last_stable_offset(replica.high_watermark)
 
+    def offline(self) -> tuple[TopicPartition, ...]:
+        """Replicas in log directories that have failed, oldest first."""
+        return tuple(self.manager.hosted.offline)
+
     # -- checkpointed high watermarks -------------------------------------------------------------
 
     def high_watermarks(self) -> dict[TopicPartition, Offset]:

@@ -12,7 +12,7 @@ Source: ``kafka.server.KafkaServer`` (3.9).
 from collections.abc import Callable
 from typing import TypeVar
 
-from sim.ids import FIRST_ZOOKEEPER_ID, NO_LEADER, BrokerEpoch, NodeId
+from sim.ids import FIRST_ZOOKEEPER_ID, NO_LEADER, BrokerEpoch, NodeId, TopicPartition
 from sim.nodes.broker.control_plane import Control, MetadataPublisher
 from sim.nodes.broker.settings import ZkBrokerSettings
 from sim.nodes.process.cpu import CpuSpec
@@ -21,6 +21,7 @@ from sim.nodes.process.port import Port
 from sim.nodes.storage.log_dirs import Storage
 from sim.protocol.broker.replication.events import (
     ControllerChanged,
+    DirectoryFailed,
     FetchingStopped,
     IsrWritesRequested,
     MetadataApplied,
@@ -35,8 +36,10 @@ from sim.protocol.zk_mode.broker_types import (
     ConfigsRead,
     IsrWritesDone,
     LeaderAndIsrApplied,
+    LogDirFailed,
     MetadataUpdated,
     Registered,
+    ReplicasOffline,
     ReplicasStopped,
     ShutdownRequested,
 )
@@ -83,6 +86,7 @@ class ZkControl(Control):
             MetadataUpdated: self._update_metadata,
             ReplicasStopped: self._stop_replicas,
             ConfigsRead: self._configure,
+            ReplicasOffline: self._take_offline,
             IsrWritesRequested: self._write_isr,
             IsrWritesDone: self._isr_written,
             ControllerElected: self._elected,
@@ -114,9 +118,10 @@ class ZkControl(Control):
 
     # -- life -------------------------------------------------------------------------------------
 
-    def open(self, storage: Storage, image: MetadataImage) -> None:  # noqa: ARG002 - the interface
+    def open(self, storage: Storage, image: MetadataImage) -> None:
         """Nothing to open: only logs are on the disks."""
         self._forget()
+        self._storage = storage
         self._image = image
 
     def build(self) -> dict[Port, tuple[type[Request], ...]]:
@@ -139,11 +144,13 @@ class ZkControl(Control):
         """Begins a session, registers, and tries to become controller."""
         machine = self._machine
         assert machine is not None, "it was built"
-        self._process.perform(self._port, machine.begin(self._process.now()))
+        manager = self._storage.manager
+        found = tuple(manager.logs) if manager.offline else None
+        self._process.perform(self._port, machine.begin(self._process.now(), found))
 
-    def directories_failed(self) -> None:
-        """Scenarios of ZooKeeper mode have one log directory: a process without it ends."""
-        raise AssertionError("the last log directory has failed, and the broker still runs")
+    def directories_failed(self, offline: tuple[TopicPartition, ...]) -> None:
+        """Announces a failed log directory to the controller."""
+        self._process.deliver(self._port, LogDirFailed(offline))
 
     def shut_down(self) -> None:
         """Asks the controller for a controlled shutdown."""
@@ -208,6 +215,9 @@ class ZkControl(Control):
     def _stop_replicas(self, _port: Port, effect: ReplicasStopped) -> None:
         self._images.delete(effect.deleted)
         self._publisher.replicas.deliver(FetchingStopped(effect.partitions, effect.deleted))
+
+    def _take_offline(self, _port: Port, effect: ReplicasOffline) -> None:
+        self._publisher.replicas.deliver(DirectoryFailed(effect.partitions))
 
     def _configure(self, _port: Port, effect: ConfigsRead) -> None:
         topics = self._images.configure(effect)

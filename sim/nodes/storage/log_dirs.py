@@ -67,6 +67,8 @@ class Storage:
         now_ms: Time of formatting.
         producers: Settings of producer state.
         by_last_offset: Whether a batch may begin within the one before it, as before 0.11.
+        has_metadata_log: True if the first directory has a log that the server cannot be without;
+            false in ZooKeeper mode.
     """
 
     def __init__(
@@ -84,8 +86,10 @@ class Storage:
         producers: ProducerUpkeep,
         *,
         by_last_offset: bool = False,
+        has_metadata_log: bool = True,
     ) -> None:
         self.node = node
+        self._has_metadata_log = has_metadata_log
         self._config_from = partial(log_config, producers=producers, by_last_offset=by_last_offset)
         self.flushed_us: dict[TopicPartition, Micros] = {}
         """Time of each open log's last flush, or of its opening."""
@@ -122,7 +126,7 @@ class Storage:
             DiskFailed: If the metadata log's directory has failed, or all have.
         """
         loaded = self.manager.load()
-        if METADATA_DIRECTORY in self.manager.offline:
+        if self._has_metadata_log and METADATA_DIRECTORY in self.manager.offline:
             raise DiskFailed(self.manager.offline[METADATA_DIRECTORY])
         self._note_losses(loaded, now, "recovery", is_whole=not self.manager.offline)
         self.flushed_us = dict.fromkeys(self.manager.logs, now)
@@ -289,10 +293,11 @@ class Storage:
                 self.starts[partition] = log.log_start_offset
         return self.manager.take_offline(directory, reason)
 
-    def metadata_dir_offline(self) -> bool:
+    def must_halt(self) -> bool:
         """True if the process must end: the metadata log's directory failed, or all did."""
         offline = self.manager.offline
-        return METADATA_DIRECTORY in offline or len(offline) == len(self.disks)
+        lost = self._has_metadata_log and METADATA_DIRECTORY in offline
+        return lost or len(offline) == len(self.disks)
 
     def writers_wait_until(self, partitions: Iterable[TopicPartition]) -> Micros:
         """Instant until which writers to these partitions wait for their disks."""

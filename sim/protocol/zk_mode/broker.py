@@ -20,11 +20,11 @@ Source: ``kafka.server.{KafkaServer,ReplicaManager}``, ``kafka.zk.KafkaZkClient`
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import assert_never
 
 from sim.error_codes import ErrorCode
-from sim.ids import BrokerEpoch, NodeId
+from sim.ids import BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
 from sim.protocol.broker.replication.events import IsrWritesRequested
@@ -34,6 +34,7 @@ from sim.protocol.zk_mode.broker_types import (
     ISR_CHECK_US,
     REGISTER_AGAIN_US,
     IsrUpdate,
+    LogDirFailed,
     Registered,
     ShutDownGranted,
     ShutdownRequested,
@@ -57,6 +58,7 @@ from sim.protocol.zk_mode.znodes import (
     CONFIG_CHANGES,
     CONTROLLER,
     ISR_CHANGES,
+    LOG_DIR_EVENTS,
     ROOTS,
     TOPIC_DELETIONS,
     TOPICS,
@@ -130,7 +132,7 @@ class ZkBroker:
         )
         self.controller = ZkController(node, config.controller, channels)
         self.broker_epoch: BrokerEpoch = -1
-        self._roles = BrokerRoles()
+        self._roles = BrokerRoles(node)
         self.replicas = self._roles.replicas
         """Partitions that it leads and follows, with cached versions."""
         self.metadata = self._roles.metadata
@@ -173,9 +175,10 @@ class ZkBroker:
         """True if no event of the controller is pending, and every broker has responded."""
         return self._current is None and not self._events and self.controller.channels.idle
 
-    def begin(self, now: Micros) -> Effects:
-        """Starts the process."""
+    def begin(self, now: Micros, found: Iterable[TopicPartition] | None = None) -> Effects:
+        """Starts the process; ``found``: its logs, where a log directory has failed before."""
         self._enter(now)
+        self._roles.found = None if found is None else dict.fromkeys(found)
         self.session.start(self._out)
         return self._leave()
 
@@ -198,6 +201,12 @@ class ZkBroker:
             case IsrWritesRequested():
                 for tag, operation in self._isr.writes_of(event, self._effects):
                     self.session.submit(tag, [operation], self._now, self._out)
+            case LogDirFailed():
+                self._roles.offline.update(dict.fromkeys(event.offline))
+                announcement = Create(
+                    f"{LOG_DIR_EVENTS}/log_dir_event_", self.node, sequential=True
+                )
+                self.session.submit(0, [ZkOperation(announcement)], now, self._out)
             case ShutdownRequested():
                 to, epoch = self.controller.controller, self.broker_epoch
                 self._shutdown.begin(to, epoch, now, self._effects)
@@ -244,6 +253,8 @@ class ZkBroker:
         assert isinstance(response, ControlResponse)
         if controller.active and isinstance(request, StopReplicaRequest) and request.deleted:
             self._add(controller.deletion.answered(broker, request, response))
+        elif controller.active and isinstance(request, LeaderAndIsrRequest) and response.errors:
+            self._add(controller.log_dirs.reported(broker, [p for p, _ in response.errors]))
 
     def _on_failure(self, correlation: int) -> None:
         if self.session.owns(correlation):
@@ -334,6 +345,8 @@ class ZkBroker:
             self._add(controller.topics_changed())
         elif path == ISR_CHANGES:
             self._add(controller.isr_changed())
+        elif path == LOG_DIR_EVENTS:
+            self._add(controller.log_dirs.announced())
         elif path == TOPIC_DELETIONS:
             self._add(controller.deletion.marked())
         elif (partition := partition_of(path)) is not None:
@@ -344,6 +357,8 @@ class ZkBroker:
     def _register(self) -> Steps:
         """Registers the broker, then tries to become controller."""
         roots = ROOTS + (ADMIN_ROOTS if self.config.controller.is_administered else ())
+        if self.config.controller.several_directories:
+            roots = (*roots, LOG_DIR_EVENTS)
         yield [ZkOperation(Create(path, None)) for path in roots]
         info = BrokerInfo(self.node, self.config.rack)
         (made,) = yield [ZkOperation(Create(broker_path(self.node), info, ephemeral=True))]

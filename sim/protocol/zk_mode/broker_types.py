@@ -85,6 +85,13 @@ class IsrUpdate:
 
 
 @dataclass(frozen=True, slots=True)
+class LogDirFailed:
+    """A log directory has failed; these replicas are offline, with all before."""
+
+    offline: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ShutdownRequested:
     """The process is to shut down in good order."""
 
@@ -130,6 +137,13 @@ class ReplicasStopped:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicasOffline:
+    """These replicas may be in a log directory that failed before this process started."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigsRead:
     """Settings of a topic, or with no topic of a broker, as they are in ZooKeeper now."""
 
@@ -154,6 +168,7 @@ ZkBrokerEvent = (
     | ev.Flushed
     | IsrUpdate
     | IsrWritesRequested
+    | LogDirFailed
     | ShutdownRequested
 )
 """Events of the machine. Begins with ``ZkBroker.begin``."""

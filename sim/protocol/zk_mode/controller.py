@@ -12,8 +12,6 @@ it. If its session ends in between and the event continues in the next one, it i
 successor's epoch, and brokers obey it instead of the actual controller (catalogue:
 honeycomb-2017-split-brain).
 
-Left out: offline log directories; new topics are created as nodes under ``/brokers/topics``.
-
 Source: ``kafka.controller.KafkaController`` (3.9).
 """
 
@@ -32,6 +30,7 @@ from sim.protocol.zk_mode.controller_types import (
     ZkControllerConfig,
 )
 from sim.protocol.zk_mode.elections import ZkElection
+from sim.protocol.zk_mode.log_dirs import OfflineReplicas
 from sim.protocol.zk_mode.states import StateMachines, Steps
 from sim.protocol.zk_mode.znodes import (
     BROKER_IDS,
@@ -77,6 +76,7 @@ class ZkController(StateMachines):
         """Partitions read at the last take-over."""
         self.deletion = TopicDeletion(self)
         self.reassignment = Reassignment(self, self.deletion)
+        self.log_dirs = OfflineReplicas(self, self.deletion)
 
     def resign(self) -> None:
         """Drops all state; queued requests are dropped (KAFKA-4447)."""
@@ -175,6 +175,7 @@ class ZkController(StateMachines):
             self.channels.add(broker, epoch)
         (changes,) = yield [ZkOperation(GetChildren(ISR_CHANGES), watch=True)]
         (topics,) = yield [ZkOperation(GetChildren(TOPICS), watch=True)]
+        yield from self.log_dirs.load()
         yield [ZkOperation(Delete(f"{ISR_CHANGES}/{name}")) for name in changes.children]
         yield from self.read_topics(topics.children)
         yield from self.read_states(self.assignments)
@@ -225,6 +226,7 @@ class ZkController(StateMachines):
         for broker in failed:
             self.channels.remove(broker)
             self.stopping.pop(broker, None)
+            self.offline.pop(broker, None)
         if failed:
             # A bounced broker first fails, then starts.
             self.brokers = {b: e for b, e in now.items() if b not in bounced}
@@ -300,8 +302,7 @@ class ZkController(StateMachines):
 
         Source: ``KafkaController.processTopicUncleanLeaderElectionEnable``.
         """
-        offline = [e.partition for e in self.kept() if e.state.leader not in self.brokers]
-        mine = [p for p in offline if topic in {"", p.topic}]
+        mine = [p for p in self.leaderless() if topic in {"", p.topic}]
         yield from self.elect(mine, ZkElection.OFFLINE)
 
     def isr_changed(self) -> Steps:

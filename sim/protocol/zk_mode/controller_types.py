@@ -73,6 +73,8 @@ class ZkControllerConfig:
     leaders_write_isr: bool = False
     """Leaders write their ISRs to ZooKeeper, where the controller watches those that matter to it
     (before 2.7)."""
+    several_directories: bool = False
+    """True if brokers have several log directories: their announcements are read and watched."""
     deletes_topics: bool = True
     """``delete.topic.enable``, at its default: off before 1.0."""
     cleans_up: bool = True

@@ -9,6 +9,7 @@ from sim.protocol.zk_mode.broker_types import (
     LeaderAndIsrApplied,
     MetadataUpdated,
     Registered,
+    ReplicasOffline,
     ReplicasStopped,
     ShutDownGranted,
 )
@@ -28,6 +29,7 @@ ZkBrokerEffect: TypeAlias = (
     | IsrWritesDone
     | ShutDownGranted
     | ConfigsRead
+    | ReplicasOffline
     | ControllerElected
     | ControllerLoaded
     | ControllerResigned

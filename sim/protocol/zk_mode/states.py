@@ -8,7 +8,7 @@ Source: ``kafka.controller.{ControllerContext,ZkPartitionStateMachine,ZkReplicaS
 (3.9).
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
 from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
@@ -77,6 +77,8 @@ class StateMachines:
         self.entries: dict[TopicPartition, PartitionEntry] = {}
         self.moves: dict[TopicPartition, Move] = {}
         """Partitions that are being reassigned."""
+        self.offline: dict[NodeId, dict[TopicPartition, None]] = {}
+        """Replicas of live brokers in log directories that have failed."""
         self.unclean = config.unclean
         """True if this broker's topics may elect leaders from outside the ISR."""
         self.to_delete: dict[str, None] = {}
@@ -96,6 +98,7 @@ class StateMachines:
         self.assignments = {}
         self.entries = {}
         self.moves = {}
+        self.offline = {}
         self.to_delete = {}
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
@@ -148,6 +151,21 @@ class StateMachines:
         replicas, move = self.assignments[partition], self.moves.get(partition, STAYS)
         return PartitionEntry(partition, state, version, replicas, facts, move)
 
+    def is_online(self, broker: NodeId, partition: TopicPartition) -> bool:
+        """True if the broker is live, and the replica is in no failed log directory."""
+        return broker in self.brokers and partition not in self.offline.get(broker, ())
+
+    def online(self, partition: TopicPartition) -> Collection[NodeId]:
+        """Live brokers without those where the partition's replica is offline."""
+        if not self.offline:
+            return self.brokers
+        return [b for b in self.brokers if self.is_online(b, partition)]
+
+    def leaderless(self) -> list[TopicPartition]:
+        """Partitions whose leader is not online, without those that wait for their deletion."""
+        led = ((e.partition, e.state.leader) for e in self.kept())
+        return [p for p, leader in led if not self.is_online(leader, p)]
+
     def kept(self) -> list[PartitionEntry]:
         """Partitions with a state, without those that wait for their deletion."""
         entries = self.entries.values()
@@ -157,10 +175,7 @@ class StateMachines:
 
     def elect_offline(self) -> Steps:
         """Elects leaders for partitions whose leader is not live."""
-        yield from self.elect(
-            [e.partition for e in self.kept() if e.state.leader not in self.brokers],
-            ZkElection.OFFLINE,
-        )
+        yield from self.elect(self.leaderless(), ZkElection.OFFLINE)
 
     def elect(self, partitions: list[TopicPartition], kind: ZkElection) -> Steps:
         """Elects a leader for each partition that needs one and can have one."""
@@ -173,7 +188,7 @@ class StateMachines:
                 kind,
                 old,
                 self.assignments[partition],
-                self.brokers,
+                self.online(partition),
                 stopping=self.stopping,
                 unclean=unclean.get(partition.topic, self.unclean),
             )
@@ -189,7 +204,7 @@ class StateMachines:
 
         Source: ``ZkPartitionStateMachine.collectUncleanLeaderElectionState``.
         """
-        lost = [p for p in partitions if not any(b in self.brokers for b in self._isr_of(p))]
+        lost = [p for p in partitions if not any(self.is_online(b, p) for b in self._isr_of(p))]
         topics = list(dict.fromkeys(p.topic for p in lost))
         for topic in topics:
             _note_unclean(topic, self.facts[topic].configs, unclean)
@@ -266,7 +281,7 @@ class StateMachines:
             new: list[PartitionEntry] = []
             for partition in chunk:
                 replicas = self.assignments[partition]
-                state = initial(replicas, self.brokers, self.epoch)
+                state = initial(replicas, self.online(partition), self.epoch)
                 if state is not None:
                     new.append(self._entry(partition, state, 0))
             outcomes = yield [self.fenced(Create(state_path(e.partition), e.state)) for e in new]

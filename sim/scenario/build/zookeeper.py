@@ -74,6 +74,7 @@ def broker_settings(
         checks_eligibility=behaviours["isr.eligibility"] == "kip841",
         rack_aware=behaviours["placement"] == "rack_aware",
         is_administered=any(isinstance(fault, _CHANGES) for fault in faults),
+        several_directories=cluster.disk.directories > 1,
         leaders_write_isr=behaviours["zk.isr_changes"] == "zookeeper",
         deletes_topics=is_since(config.version, "1.0"),
         cleans_up=behaviours["zk.resignation"] == "clean",

@@ -52,7 +52,7 @@ def version_of(version: str, *, is_given: bool) -> str:
     return version
 
 
-def check_cluster(model: ClusterModel) -> None:
+def check_cluster(model: ClusterModel, version: str) -> None:
     """Check that the rest of the cluster goes with ZooKeeper mode.
 
     Raises:
@@ -69,12 +69,13 @@ def check_cluster(model: ClusterModel) -> None:
         raise Problem(
             ("replication",), f"{model.replication} with cluster.zookeeper", "isr", "leave it out"
         )
-    if model.disk.directories > 1:
+    if model.disk.directories > 1 and not is_since(version, "1.0"):
         raise Problem(
             ("disk", "directories"),
-            f"{model.disk.directories} with cluster.zookeeper, whose failing is not modelled there",
-            "1",
-            "leave it out",
+            f"{model.disk.directories} with cluster.kafka {version}, whose brokers do not go on "
+            "without one of them",
+            "1, or Kafka 1.0 and newer (KIP-112)",
+            "leave it out, or give a newer cluster.kafka",
         )
 
 

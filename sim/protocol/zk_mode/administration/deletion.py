@@ -80,9 +80,9 @@ class TopicDeletion:
         (marks,) = yield [ZkOperation(GetChildren(TOPIC_DELETIONS), watch=True)]
         states.to_delete.update(dict.fromkeys(marks.children))
         for topic in states.to_delete:
-            brokers = [broker for _, broker in self._replicas_of(topic)]
+            replicas = self._replicas_of(topic)
             is_moving = any(p.topic == topic for p in states.moves)
-            if is_moving or any(broker not in states.brokers for broker in brokers):
+            if is_moving or any(not states.is_online(b, p) for p, b in replicas):
                 self._held_up[topic] = None
 
     def hold_up(self, topic: str) -> None:
@@ -179,7 +179,7 @@ class TopicDeletion:
         left: list[Replica] = []
         for topic in topics:
             for replica in self._replicas_of(topic):
-                if replica[1] not in states.brokers:
+                if not states.is_online(replica[1], replica[0]):
                     self._replicas[replica] = ReplicaState.INELIGIBLE
                     self._held_up[topic] = None
                 elif self._replicas.get(replica) is not ReplicaState.SUCCESSFUL:

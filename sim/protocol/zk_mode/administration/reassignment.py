@@ -166,7 +166,7 @@ class Reassignment:
         states.moves[partition] = STAYS
         entry = states.entries.get(partition)
         leader = NO_LEADER if entry is None else entry.state.leader
-        if leader in target and leader in states.brokers:
+        if leader in target and states.is_online(leader, partition):
             yield from self._bump_epoch(partition)
         else:
             yield from states.elect([partition], ZkElection.REASSIGN)
