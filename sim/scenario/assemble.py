@@ -407,7 +407,8 @@ class _Clients:
         name = model.name or group or "consumer"
         key = "group" if model.name is None else "name"
         self._check_name(key, name)
-        for topic in model.topics:
+        topics = group_rules.subscribed_topics(model, self._cluster, self._topics)
+        for topic in topics:
             self._topic("topics", topic)
         release = release_rules.client_release(model.kafka, self._cluster)
         given = group_rules.with_commits(
@@ -432,7 +433,7 @@ class _Clients:
         self._check_times(model.start_us, model.stop_us)
         self._check_rack(model.rack)
         share_groups.check_share(model, config, model.config, self._cluster)
-        consumer = filled(ConsumerSpec, model, name=name, config=config)
+        consumer = filled(ConsumerSpec, model, name=name, config=config, topics=topics)
         self._take(key, (consumer.name, *consumer.client_names))
         return consumer
 

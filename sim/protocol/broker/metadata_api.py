@@ -137,10 +137,11 @@ class MetadataApi:
                 self._waiting.append(event.token)
                 return self._allocate_ids() or self._request_block()
 
-    def _metadata(self, topics: tuple[str, ...]) -> MetadataResponse:
+    def _metadata(self, topics: tuple[str, ...] | None) -> MetadataResponse:
         image = self._image
         alive = tuple(b for b in sorted(image.brokers) if not image.brokers[b].fenced)
-        described = {t: self._partitions(t) for t in topics if t in image.topic_ids}
+        named = tuple(image.topic_ids) if topics is None else topics
+        described = {t: self._partitions(t) for t in named if t in image.topic_ids}
         racks = {b: image.brokers[b].rack for b in alive if image.brokers[b].rack}
         return MetadataResponse(alive, described, self._controller, racks)
 

@@ -11,9 +11,9 @@ from sim.units import Bytes, Micros
 
 @dataclass(frozen=True, slots=True)
 class MetadataRequest(Request):
-    """The topics a client uses."""
+    """The topics a client uses; ``None``: all that there are."""
 
-    topics: tuple[str, ...]
+    topics: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

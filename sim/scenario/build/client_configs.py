@@ -82,6 +82,8 @@ def consumer_config(
     found = _reader(
         consumer.config, consumer.topics, consumer.group, consumer.processing_us, behaviours
     )
+    if consumer.pattern:
+        found = replace(found, topics=(), pattern=consumer.pattern)
     if consumer.is_share:
         return share_groups.member_config(found, consumer.config.text(SHARE_ACQUIRE))
     return replace(

@@ -246,12 +246,18 @@ class ProducerSpec(ProducerModel, frozen=True):
 class ConsumerModel(Strict, frozen=True):
     """Consumers alike: members of a group, or with ``group: none`` each reading everything."""
 
-    quiet: ClassVar[Fields] = ("commits", "principal", "kafka")
+    quiet: ClassVar[Fields] = ("commits", "principal", "kafka", "pattern")
     behind: ClassVar[Pairs] = (("group_type", "group"),)
 
     name: str | None = None
     group: Group
-    topics: Words
+    topics: Words = ()
+    pattern: str = Field(
+        "",
+        alias="topics.pattern",
+        description="instead of topics: a regular expression of their whole names, which the "
+        "consumer matches against its metadata",
+    )
     count: Count = 1
     group_type: Literal["share"] | None = Field(
         None, alias="group.type", description="share: members may share partitions (KIP-932)"
@@ -286,8 +292,9 @@ class ConsumerSpec(ConsumerModel, frozen=True):
     config: Settings
 
     def meaningless(self) -> Fields:
-        """Keys of share groups, outside of them."""
-        return () if self.is_share else ("release_ppm", "reject_ppm")
+        """Keys of share groups, outside of them; topics that a pattern matches."""
+        topics = ("topics",) if self.pattern else ()
+        return topics if self.is_share else (*topics, "release_ppm", "reject_ppm")
 
     @property
     def is_share(self) -> bool:

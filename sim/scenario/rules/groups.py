@@ -3,15 +3,16 @@
 Source: ``ConsumerConfig.checkUnsupportedConfigsPostProcess``, ``GroupCoordinatorConfig.validate``.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from sim.scenario.behaviours.versions import is_since
-from sim.scenario.model.clients import ConsumerSpec
+from sim.scenario.model.clients import ConsumerModel, ConsumerSpec
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.settings.registry import default_of
 from sim.scenario.settings.resolved import Config
-from sim.scenario.text.problems import Problem
+from sim.scenario.text.problems import Problem, one_of
 
 Members: TypeAlias = Sequence[ConsumerSpec]
 
@@ -210,3 +211,46 @@ def check_one_protocol(consumers: tuple[ConsumerSpec, ...]) -> None:
                 protocols[consumer.group],
                 "groups that change their protocol are not modelled",
             )
+
+
+PATTERN: Final = "topics.pattern"
+
+
+def subscribed_topics(
+    model: ConsumerModel, cluster: ClusterSpec, known: Collection[str]
+) -> tuple[str, ...]:
+    """Topics that the scenario's consumers read: given, or those that match, in order.
+
+    Raises:
+        Problem: Without either or with both, and for a pattern that means nothing here.
+    """
+    if not model.pattern:
+        if not model.topics:
+            raise Problem(
+                ("topics",), "no topics", "a name or a list of names", f"or set {PATTERN}"
+            )
+        return model.topics
+    if model.topics:
+        raise Problem((PATTERN,), "beside topics", "one of the two")
+    if not model.group:
+        raise Problem(
+            (PATTERN,), "without a group", "topics", "only groups subscribe; name a group"
+        )
+    if model.group_type == "share":
+        raise Problem((PATTERN,), "in a share group", "topics", "share consumers have no patterns")
+    if cluster.config.text("authorizer.class.name"):
+        raise Problem(
+            (PATTERN,),
+            "beside an authorizer, whose answer for all topics is not modelled",
+            "topics",
+            "name the topics",
+        )
+    try:
+        pattern = re.compile(model.pattern)
+    except re.error as error:
+        found = f"{model.pattern!r} is no regular expression: {error}"
+        raise Problem((PATTERN,), found, "one such as 'orders|bills-.*'") from None
+    found_topics = tuple(name for name in known if pattern.fullmatch(name))
+    if not found_topics:
+        raise Problem((PATTERN,), f"{model.pattern!r} matches no topic", one_of(known))
+    return found_topics

@@ -103,6 +103,10 @@ class ConsumerMembership:
         self._led: Topics | None = None
         """Topics of the assignment; ``None`` unless this member is the leader."""
         self._to_assign: JoinGroupResponse | None = None
+        self._joined_topics: tuple[str, ...] = ()
+        """Subscription with which it last joined."""
+        self._awaited = -1
+        """Version of the metadata that it waits to see replaced before it joins; -1: none."""
         metadata.on_change.append(self._on_metadata)
 
     @property
@@ -144,14 +148,28 @@ class ConsumerMembership:
         if not self._finder.known:
             self._finder.find(now)
             return
+        if self._joined_topics != self._metadata.subscribed and self.state is MemberState.STABLE:
+            self._rejoin_needed = True
         if not self._rejoin_needed or self._joining or now < self._not_before:
             return
+        if self._link.config.pattern and self._awaits_metadata(now):
+            return
+        self._awaited = -1
         self._joining = True
         if self._prepared:
             self._join(now)
         else:
             self._prepared = True
             self._prepare(self._join, now)
+
+    def _awaits_metadata(self, now: Micros) -> bool:
+        """True if newer metadata come first: so that members rejoin once for a new topic.
+
+        Source: ``ConsumerCoordinator.poll``, with ``hasPatternSubscription``.
+        """
+        if self._awaited < 0 and self._metadata.begin_refresh(now):
+            self._awaited = self._metadata.version
+        return self._awaited == self._metadata.version
 
     def request_rejoin(self) -> None:
         """Rejoins at the next poll."""
@@ -187,10 +205,11 @@ class ConsumerMembership:
     def _subscription(self) -> Subscription:
         config = self._link.config
         strategy = config.partition_assignment_strategy
+        self._joined_topics = self._metadata.subscribed
         sticky = "sticky" in strategy
         remembers = sticky or any(name in strategy for name in COOPERATIVE)
         return Subscription(
-            config.topics,
+            self._joined_topics,
             self._owned(),
             self.generation if config.sends_generation else NO_GENERATION,
             config.client_rack,
@@ -228,7 +247,7 @@ class ConsumerMembership:
             dict.fromkeys(topic for _, said in response.members for topic in said.topics)
         )
         self._metadata.add_topics(topics, now)
-        own = self._link.config.topics
+        own = self._metadata.subscribed
         if self._metadata.version > 0 and (
             all(topic in own for topic in topics) or self._metadata.knows(topics)
         ):
@@ -312,7 +331,7 @@ class ConsumerMembership:
             self._assign(now)
         elif self.state is MemberState.STABLE and self._led is not None:
             known = self._topics_known()
-            if any(known.get(t) != self._led.get(t) for t in self._link.config.topics):
+            if any(known.get(t) != self._led.get(t) for t in self._joined_topics):
                 self.request_rejoin()
 
     # -- heartbeats -------------------------------------------------------------------------------

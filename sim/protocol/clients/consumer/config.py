@@ -27,6 +27,8 @@ class ConsumerConfig:
 
     topics: tuple[str, ...]
     """Subscribed to in a group; without one, all their partitions are assigned."""
+    pattern: str = ""
+    """Regular expression of the topics that it subscribes to instead; empty: none."""
     group_id: str = ""
     """``group.id``."""
     group_protocol: str = "classic"
@@ -96,7 +98,8 @@ class ConsumerConfig:
     """Processing time of each record before the next poll; not a Kafka setting."""
 
     def __post_init__(self) -> None:
-        assert self.topics, "a consumer reads at least one topic"
+        assert self.topics or self.pattern, "a consumer reads at least one topic"
+        assert self.group_id or not self.pattern, "subscriptions are of groups"
         assert 0 < self.poll_records_max < LARGEST_POLL, "max.poll.records must be positive"
         assert self.heartbeat_interval_us < self.session_timeout_us, (
             "heartbeat.interval.ms must be below session.timeout.ms"

@@ -162,7 +162,10 @@ class Consumer(PollLoop):
             commit=self._commit_before,
         )
         member_id = uuid_text(f"{self.name}/{link.unit()}/{link.unit()}")
-        return ConsumerMembershipManager(link, finder, member_id, holdings)
+        return ConsumerMembershipManager(link, finder, member_id, holdings, self._subscribed)
+
+    def _subscribed(self) -> tuple[str, ...]:
+        return self._metadata.subscribed
 
     def _commit_before(self, then: Callable[[Micros], None], now: Micros) -> None:
         if self.config.auto_commits:

@@ -2,8 +2,8 @@
 
 It sends heartbeats, gets its target assignment in their responses, revokes partitions (after a
 commit, with auto-commit), adds new ones, and reports that in the next heartbeat. It continues to
-read partitions that it keeps. Left out: listeners of the application, subscription by regular
-expression.
+read partitions that it keeps. A pattern is matched by the client, whose next heartbeat has what is
+new. Left out: listeners of the application, regular expressions of the coordinator.
 
 Source: ``AbstractMembershipManager``, ``ConsumerMembershipManager``,
 ``AbstractHeartbeatRequestManager``.
@@ -92,8 +92,15 @@ class ConsumerMembershipManager:
     """Always false: it reads kept partitions on, so a poll never waits for the group."""
 
     def __init__(
-        self, link: ConsumerLink, finder: CoordinatorFinder, member_id: str, holdings: Holdings
+        self,
+        link: ConsumerLink,
+        finder: CoordinatorFinder,
+        member_id: str,
+        holdings: Holdings,
+        topics: Callable[[], tuple[str, ...]],
     ) -> None:
+        self._topics = topics
+        self._sent_topics: tuple[str, ...] = ()
         self.member_id = member_id
         self.generation = JOIN_EPOCH
         """The member epoch."""
@@ -240,6 +247,7 @@ class ConsumerMembershipManager:
         Source: ``ConsumerHeartbeatRequestManager.HeartbeatState.buildRequestData``.
         """
         config = self._link.config
+        before, self._sent_topics = self._sent_topics, self._topics()
         joins = self.state is HeartbeatState.JOINING
         if joins or self._sent is None:
             owned = () if joins else self._current.partitions
@@ -248,7 +256,7 @@ class ConsumerMembershipManager:
                 self.member_id,
                 self.generation,
                 config.poll_interval_us_max,
-                config.topics,
+                self._sent_topics,
                 config.group_remote_assignor,
                 owned,
                 config.client_rack,
@@ -259,6 +267,7 @@ class ConsumerMembershipManager:
             config.group_id,
             self.member_id,
             self.generation,
+            topics=self._sent_topics if self._sent_topics != before else None,
             owned=owned_now,
             instance_id=config.group_instance_id,
         )

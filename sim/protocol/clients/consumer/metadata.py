@@ -4,19 +4,29 @@ It is requested when it may be stale, no more often than the retry back-off allo
 ``metadata.max.age.ms``; it never goes back to an older leader epoch. Before 2.2 metadata had no
 epochs for a client (``tracks_epochs`` off): the last response counts, although its broker may be
 behind, and requests carry no epoch. It is requested from the broker with the fewest open requests,
-in place of Kafka's least loaded node.
+in place of Kafka's least loaded node. With a pattern all topics are requested, and those that match
+are subscribed to (``ConsumerCoordinator.updatePatternSubscription``).
 
 Left out: re-bootstrapping (KIP-899), and automatic topic creation.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_EPOCH, NO_LEADER, NodeId, TopicPartition
+from sim.ids import (
+    NO_EPOCH,
+    NO_LEADER,
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+    NodeId,
+    TopicPartition,
+)
 from sim.protocol.clients.consumer.context import ConsumerLink
 from sim.protocol.messages.base import Response
 from sim.protocol.messages.data import LeaderHint
-from sim.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from sim.protocol.messages.metadata import MetadataRequest, MetadataResponse, PartitionMetadata
 from sim.units import LONG_AGO, SECOND, Micros
 
 _SHY_US: Micros = 1 * SECOND
@@ -27,8 +37,14 @@ class ConsumerMetadata:
     """Brokers and partitions as known to the consumer."""
 
     def __init__(
-        self, link: ConsumerLink, bootstrap: tuple[NodeId, ...], topics: tuple[str, ...]
+        self,
+        link: ConsumerLink,
+        bootstrap: tuple[NodeId, ...],
+        topics: tuple[str, ...],
+        pattern: str = "",
     ) -> None:
+        self.subscribed = topics
+        """Topics of the subscription; with a pattern those that match, as far as known."""
         self.version = 0
         """Number of responses received."""
         self.counts: dict[str, int] = {}
@@ -40,6 +56,7 @@ class ConsumerMetadata:
         self._link = link
         self._brokers = bootstrap
         self._topics = dict.fromkeys(topics)
+        self._pattern = re.compile(pattern) if pattern else None
         self._leaders: dict[TopicPartition, LeaderHint] = {}
         self._in_flight = False
         self._needed = True
@@ -101,6 +118,12 @@ class ConsumerMetadata:
         self._leaders[partition] = hint
         return True
 
+    def begin_refresh(self, now: Micros) -> bool:
+        """Requests an update unless the back-off forbids it; true if one is awaited."""
+        if now >= self._ready_at:
+            self.request_update(now)
+        return self._in_flight or self._needed
+
     def request_update(self, now: Micros) -> None:
         """Metadata are stale: requests them as soon as the back-off allows."""
         self._needed = True
@@ -117,9 +140,8 @@ class ConsumerMetadata:
         self._link.cancel_timer("metadata")
         self._needed = False
         self._in_flight = True
-        self._link.send(
-            self.least_loaded(now), MetadataRequest(tuple(self._topics)), self._on_answer
-        )
+        topics = tuple(self._topics) if self._pattern is None else None
+        self._link.send(self.least_loaded(now), MetadataRequest(topics), self._on_answer)
 
     def _note_stale(self) -> None:
         self._needed = True
@@ -164,10 +186,12 @@ class ConsumerMetadata:
         """Applies the response; true if a topic or a leader is still missing."""
         incomplete = False
         tracks = self._link.config.tracks_epochs
-        for topic in self._topics:
+        if self._pattern is not None:
+            self._match(self._pattern, response.topics)
+        for topic in dict.fromkeys((*self._topics, *self.subscribed)):
             partitions = response.topics.get(topic)
             if partitions is None:
-                incomplete = True
+                incomplete = incomplete or self._pattern is None
                 continue
             self.counts[topic] = len(partitions)
             self.racks[topic] = tuple(
@@ -182,5 +206,19 @@ class ConsumerMetadata:
                 incomplete = incomplete or said.leader == NO_LEADER
         return incomplete
 
+    def _match(
+        self, pattern: re.Pattern[str], topics: Mapping[str, tuple[PartitionMetadata, ...]]
+    ) -> None:
+        """Subscribes to the topics that match; those that are there no more are forgotten."""
+        for topic in [known for known in self.counts if known not in topics]:
+            del self.counts[topic], self.racks[topic]
+            for place in [place for place in self._leaders if place.topic == topic]:
+                del self._leaders[place]
+        matching = (topic for topic in topics if pattern.fullmatch(topic))
+        self.subscribed = tuple(sorted(topic for topic in matching if topic not in _INTERNAL))
+
+
+_INTERNAL = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC})
+"""Topics that no pattern matches (``exclude.internal.topics``)."""
 
 _UNKNOWN = LeaderHint(NO_LEADER, NO_EPOCH)

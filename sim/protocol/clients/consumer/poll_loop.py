@@ -76,7 +76,7 @@ class PollLoop:
         self.name = setup.name
         self.config = config = setup.config
         self._link = link = ConsumerLink(config, setup.unit)
-        self._metadata = ConsumerMetadata(link, setup.bootstrap, config.topics)
+        self._metadata = ConsumerMetadata(link, setup.bootstrap, config.topics, config.pattern)
         self._finder = CoordinatorFinder(link, self._metadata)
         self._polling = False
         """The application is inside poll(); otherwise it processes, or has not begun, or closed."""

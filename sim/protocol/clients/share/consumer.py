@@ -71,7 +71,9 @@ class ShareConsumer(PollLoop):
             lose=self._lose,
             commit=lambda then, now: then(now),
         )
-        self._membership = ShareMembershipManager(link, self._finder, member_id, holdings)
+        self._membership = ShareMembershipManager(
+            link, self._finder, member_id, holdings, lambda: self.config.topics
+        )
         self._in_hand: list[Received] = []
         """Records of the last poll without an acknowledgement so far."""
 
