@@ -78,6 +78,9 @@ class Batch(Protocol):
     def first_record(self) -> int:
         """That producer's number, in this partition, of the batch's first record; -1 if none."""
 
+    def valid(self) -> bool:
+        """True if its bytes have the checksum of its header."""
+
     def offset_runs(self) -> Sequence[tuple[Offset, Offset]]:
         """First and last offsets of records without a gap: several after compaction."""
 

@@ -62,6 +62,9 @@ class FakeBatch:
     def first_record(self):
         return 100 + self.base_offset
 
+    def valid(self):
+        return True
+
 
 class Answers:
     """A mind that leads one partition with two batches, and knows no more than a consumer asks."""

@@ -184,6 +184,7 @@ def _reader(
         commits_epochs=behaviours["client.committed_epoch"] == "kip320",
         sends_generation=behaviours["client.generation"] == "kip792",
         isolation_level=config.text("isolation.level"),
+        check_crcs=config.flag("check.crcs"),
         client_rack=config.text("client.rack"),
         request_timeout_us=config.micros("request.timeout.ms"),
         api_timeout_us=config.micros("default.api.timeout.ms"),

@@ -48,6 +48,7 @@ _UNSUPPORTED: Final = (
 
 _WITHOUT_EFFECT: Final = (
     "auto.commit.interval.ms",
+    "check.crcs",
     "fetch.min.bytes",
     "max.partition.fetch.bytes",
 )

@@ -206,8 +206,7 @@ CONSUMER_SETTINGS: Final[tuple[Overlay, ...]] = (
         "allow.auto.create.topics",
         "exclude.internal.topics",
     ),
-    *absent(
-        "batches are checked by the checker instead",
+    *modelled(
         "check.crcs",
     ),
     *absent(

@@ -70,10 +70,14 @@ class FakeBatch:
     max_timestamp_ms: int = 0
     size_bytes: int = 1000
     crc: int = 0
+    damaged: bool = False
 
     @property
     def last_offset(self) -> int:
         return self.base_offset + self.record_count - 1
+
+    def valid(self) -> bool:
+        return not self.damaged
 
 
 @dataclass

@@ -145,3 +145,29 @@ def test_reads_that_memory_answers_are_not_slow(tmp_path):
 def test_what_says_nothing_is_refused(fault, found):
     with pytest.raises(ScenarioError, match=found):
         load_text(text_of(faults=[{"at": "1s", **fault}]))
+
+
+def read_after_rot(directory, **config):
+    """A reader of the past, whose leader's only old segment has rotten on the platter."""
+    directory.mkdir()
+    rot = at("2s", "bit-rot", target="leader of orders-0", segment="oldest", bits=40)
+    late = LATE | {"config": LATE["config"] | config}
+    return go(
+        directory, faults=[rot], topic={"partitions": 1}, lasts="6s", consumers=[late],
+        then="stop", cluster={"disk": SMALL},
+        producer={"rate": "150/s", "record.size": "40KB"},
+    )  # fmt: skip
+
+
+def test_a_consumer_that_checks_crcs_ends_at_a_rotten_batch_and_another_reads_on(tmp_path):
+    """Kafka's poll raises a KafkaException, which an application without a handler ends by."""
+    checks = read_after_rot(tmp_path / "checks")
+    assert checks.faults[0]["took_effect"], checks.faults[0]["effect"]
+    states = [row["state"] for row in checks.rows("node_states", node="late")]
+    assert states[-1] == "stopped"
+    ignores = read_after_rot(tmp_path / "ignores", **{"check.crcs": False})
+    count = [
+        sum(row["record_count"] for row in ran.rows("reads", consumer="late"))
+        for ran in (checks, ignores)
+    ]
+    assert count[0] < count[1]

@@ -80,6 +80,8 @@ class ConsumerConfig:
     """True if a joining member sends its former generation (KIP-792); not a setting."""
     isolation_level: str = "read_uncommitted"
     """``isolation.level``: ``read_committed`` skips undecided and aborted records."""
+    check_crcs: bool = True
+    """``check.crcs``: a batch whose bytes differ from its checksum is an error of the poll."""
     client_rack: str = ""
     """``client.rack``."""
     request_timeout_us: Micros = 30 * SECOND

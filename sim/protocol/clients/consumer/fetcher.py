@@ -77,6 +77,8 @@ class _Buffered:
     committed_only: CommittedOnly | None
     """Filter of a reader of committed data."""
     next_batch: int = 0
+    is_corrupt: bool = False
+    """True if the next batch is damaged (``CompletedFetch.maybeEnsureValid``)."""
 
 
 class ConsumerFetcher:
@@ -284,6 +286,11 @@ class ConsumerFetcher:
                 continue
             else:
                 count += self._drain(item, limit - count)
+                if item.is_corrupt:
+                    # What was collected before is returned first; the next poll raises it.
+                    if count == 0:
+                        self._link.fail(ErrorCode.CORRUPT_MESSAGE)
+                    break
                 done = item.next_batch == len(item.result.batches)
                 if done:
                     self._positions.move_to_end(item.partition)
@@ -298,8 +305,12 @@ class ConsumerFetcher:
         position = item.position
         batches = item.result.batches
         committed_only = item.committed_only
+        checks = self._link.config.check_crcs
         while item.next_batch < len(batches) and count < limit:
             batch = batches[item.next_batch]
+            if checks and not batch.valid():
+                item.is_corrupt = True
+                break
             first = max(position.offset, batch.base_offset)
             last = batch.last_offset
             hidden = batch.is_control if committed_only is None else committed_only.hides(batch)
