@@ -266,7 +266,7 @@ class AlterReplicaLogDirs(_OfPartition):
 
     kind = "alter-replica-log-dirs"
     proof = "the replica has arrived there"
-    absent_with: ClassVar[tuple[str, ...]] = ("raft", "zookeeper")
+    absent_with: ClassVar[tuple[str, ...]] = ("raft",)
     broker: NodeId = field(metadata=key("broker", "broker"))
     directory: int = field(
         metadata=key("to", "other directory", "number of the log directory, from 0")

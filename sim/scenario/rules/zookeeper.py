@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sim.faults.fault import Fault
-from sim.faults.operations import CancelReassignment, Reassign
+from sim.faults.operations import AlterReplicaLogDirs, CancelReassignment, Reassign
 from sim.protocol.zk_mode.znodes import CONTROL_REQUESTS
 from sim.scenario.behaviours.versions import VERSIONS, is_since
 from sim.scenario.model.cluster import ClusterModel
@@ -143,6 +143,14 @@ def check_faults(faults: Iterable[Fault], *, zookeeper: bool, version: str) -> N
                 (fault.index, "do"),
                 f"{fault.kind} with cluster.zookeeper, which is not modelled",
                 "faults, and operations that are modelled there",
+            )
+        if zookeeper and isinstance(fault, AlterReplicaLogDirs) and not is_since(version, "1.1"):
+            raise Problem(
+                (fault.index, "do"),
+                f"{fault.kind} with cluster.kafka {version}, which moves no replicas between "
+                "log directories",
+                "cluster.kafka 1.1 and newer (KIP-113)",
+                "leave it out, or give a newer cluster.kafka",
             )
         if zookeeper and isinstance(fault, _SINCE_2_4) and not is_since(version, "2.4"):
             raise Problem(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.errors import InvariantBroken
+from sim.errors import InvariantBroken, ScenarioError
 from sim.protocol.zk_mode.controller import ZkController
 from sim.protocol.zk_mode.log_dirs import OfflineReplicas
 from sim.protocol.zk_mode.roles import BrokerRoles
@@ -95,6 +95,57 @@ def test_a_replaced_disk_is_taken_in_at_the_next_start(tmp_path):
 def test_without_any_directory_left_the_broker_ends(tmp_path):
     ran = under(tmp_path, [failing(f"{3 + n}s", n) for n in range(3)])
     assert [row["state"] for row in ran.rows("node_states", node="broker-1")][-1] == "crashed"
+
+
+# -- replicas that move between directories (KIP-113) ----------------------------------------------
+
+
+def moving(**more):
+    keys = {"partition": "orders-0", "broker": "broker-1", "to": 1}
+    return {"at": "2s", "do": "alter-replica-log-dirs", **keys, **more}
+
+
+def phases(ran):
+    rows = ran.rows("log_dir_moves", topic="orders", partition=0)
+    return list(dict.fromkeys(row["phase"] for row in rows))
+
+
+@pytest.mark.parametrize("kafka", ["1.1", "3.9"])
+def test_a_replica_moves_without_the_controller_when_its_copy_has_caught_up(tmp_path, kafka):
+    ran = under(tmp_path, [moving()], kafka=kafka, topic={"partitions": 1}, lasts="5s")
+    assert ran.faults[0]["took_effect"]
+    assert phases(ran) == ["began", "caught_up", "swapped"]
+    assert in_directory(ran, 1) == ["orders-0"]
+    (former,) = in_directory(ran, 0)
+    assert former.endswith("-delete")
+    assert not ran.rows("requests", kind="AssignReplicasToDirs")
+    assert last(ran)[0]["in_sync"] == "1,2,3"
+    assert ran.records["lost_acked"] == ran.records["divergent"] == 0
+
+
+def test_before_1_1_no_replica_moves_between_directories(tmp_path):
+    with pytest.raises(ScenarioError, match=r"alter-replica-log-dirs with cluster\.kafka 1\.0"):
+        under(tmp_path, [moving()], kafka="1.0")
+
+
+# -- damage ----------------------------------------------------------------------------------------
+
+
+def test_a_misdirected_write_into_a_dead_broker_s_log_is_found_by_its_recovery(tmp_path):
+    where = {"target": "broker-1", "partition": "orders-0"}
+    faults = [
+        {"at": "2s", "do": "crash", "target": "broker-1", "for": "2s"},
+        {"at": "3s", "do": "misdirected-write", **where},
+    ]
+    ran = under(
+        tmp_path, faults, topic={"partitions": 1}, lasts="14s", then="heal and drain",
+        producer={"record.size": "2000B"},
+    )  # fmt: skip
+    assert ran.faults[1]["took_effect"]
+    (recovered,) = ran.rows("recoveries", broker=1, topic="orders")
+    assert recovered["truncated_bytes"] > 0
+    assert last(ran)[0]["in_sync"] == "1,2,3"
+    assert ran.records["lost_acked"] == ran.records["divergent"] == 0
 
 
 # -- planted defects ------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ A future log in the other directory is filled from the current one by a thread o
 follower's loop whose leader is the log beside it. Each thread moves one replica at a time, the
 smallest name first. When the future log has caught up, the controller is asked to assign the new
 directory (KIP-858); when it has, and the future log has caught up again, it replaces the current
-log.
+log. In ZooKeeper mode it replaces it at once.
 
 Until then the thread checks every millisecond for new records; Kafka's does so continuously. Left
 out: the throttle of the copying.
@@ -385,9 +385,12 @@ class AlterLogDirs:
         if move.future.log.log_end_offset != replica.log.log_end_offset:
             return
         if move.assignment == "none":
+            self._note(move, "caught_up", replica.log.log_end_offset, out)
+            if not self._directories.are_assigned:
+                self._swap(move, replica, now, out)
+                return
             move.assignment = "queued"
             self._directories.assign(move.partition, replica.topic_id, move.future.directory_id)
-            self._note(move, "caught_up", replica.log.log_end_offset, out)
         elif move.assignment == "accepted":
             self._swap(move, replica, now, out)
 

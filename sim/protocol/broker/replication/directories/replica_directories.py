@@ -27,6 +27,11 @@ class ReplicaDirectories:
         self._placement = placement
         self._assignments = DirectoryAssignments()
 
+    @property
+    def are_assigned(self) -> bool:
+        """True if the controller assigns directories; not in ZooKeeper mode."""
+        return self._placement is not None
+
     def is_online(self, partition: TopicPartition, state: PartitionRegistration) -> bool:
         """True if this broker's replica may be opened; one that may not is offline from now on."""
         if partition in self._hosted.offline:
