@@ -26,7 +26,7 @@ from sim.rng import Streams
 from sim.substrate.distributions import Delays
 from sim.substrate.links import CONTROL_BYTES, LinkRule, Message, NetworkSpec, retransmission_us
 from sim.substrate.rules import DROPPED, HELD, Interface, Route, RuleHandle, Waiting  # fmt: skip
-from sim.substrate.tls import TlsSpec, sealed
+from sim.substrate.tls import TlsSpec, Validity, sealed
 from sim.substrate.topology import Topology
 from sim.units import LONG_AGO, SECOND, Bytes, Micros
 
@@ -344,6 +344,7 @@ class Connection:
         "tls",
         "to_client",
         "to_server",
+        "validity",
     )
 
     def __init__(
@@ -352,6 +353,7 @@ class Connection:
         self.network = network
         self.tls = tls
         """Set if both ends encrypt what they send."""
+        self.validity = Validity()
         self.client = client
         self.server = server
         self.client_incarnation = client.incarnation

@@ -6,7 +6,7 @@ and 1 of content type); 1 ns a byte is a modelling default for AES-GCM with a co
 
 from dataclasses import dataclass
 
-from sim.units import KIB, MS, SECOND, Bytes, Micros
+from sim.units import KIB, MS, NEVER, SECOND, Bytes, Micros
 
 RECORD: Bytes = 16 * KIB
 """Largest plaintext of one TLS record."""
@@ -25,6 +25,14 @@ class TlsSpec:
     def crypt_us(self, size: Bytes) -> Micros:
         """Time to encrypt or decrypt so many bytes, rounded up."""
         return -(-size * SECOND // self.bytes_per_s)
+
+
+@dataclass(slots=True)
+class Validity:
+    """Ends of the certificates with which a connection was made; NEVER: they have none."""
+
+    client_us: Micros = NEVER
+    server_us: Micros = NEVER
 
 
 def sealed(size: Bytes) -> Bytes:

@@ -59,6 +59,7 @@ class Authentication:
         self._listener = listener
         self._sessions: dict[Connection, _Session] = {}
         self._opened = 0
+        self._started_us = process.kernel.time
         self._chance = process.streams.named(f"authentication/{process.name}").unit
         self._admitted: TableWriter[AdmittedRequestsRow] = process.trace.table("admitted_requests")
 
@@ -71,7 +72,11 @@ class Authentication:
         encrypted = link.tls is not None
         client = self._listener.clients[link.client.name]
         authenticator = ServerAuthenticator(
-            self._listener, client.certificate, nonce, encrypted=encrypted
+            self._listener,
+            client.certificate,
+            nonce,
+            encrypted=encrypted,
+            valid_until=link.validity.client_us,
         )
         session = self._sessions[link] = _Session(self._opened, authenticator)
         self._note(link, session, "opened")
@@ -80,16 +85,21 @@ class Authentication:
         """Notes the end of a connection."""
         self._sessions.pop(link, None)
 
-    def speaks_tls_to(self, link: Connection) -> bool:
-        """True if a client's TLS hello is understood; others find bytes that are no request."""
-        return link not in self._sessions or is_tls(self._listener.protocol)
+    def greets(self, link: Connection) -> bool:
+        """Presents the broker's certificate; false if a TLS hello is no request to its listener."""
+        if link not in self._sessions:
+            return True
+        certificate, now = self._listener.certificate, self._process.kernel.time
+        if certificate is not None:
+            link.validity.server_us = certificate.valid_until(self._started_us, now)
+        return is_tls(self._listener.protocol)
 
     def takes(self, call: Call) -> bool:
         """True if a request is of an exchange, or comes before one has ended well."""
         session = self._sessions.get(call.link)
         if session is None:
             return False
-        verdict = session.authenticator.receive(call.request)
+        verdict = session.authenticator.receive(call.request, self._process.now())
         if session.authenticator.principal and not session.is_noted:
             session.is_noted = True
             self._note(call.link, session, "authenticated")

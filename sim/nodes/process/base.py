@@ -12,7 +12,7 @@ from sim.protocol.security.config import ClientSecurity
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Endpoint, Message
 from sim.substrate.tls import TlsSpec
-from sim.units import NEVER, Micros
+from sim.units import LONG_AGO, NEVER, Micros
 
 
 class Node(Requester):
@@ -29,6 +29,7 @@ class Node(Requester):
         self._closing: list[Connection] = []
         """Connections of a killed process whose sockets are still open."""
         self._starts_next = False
+        self._started_us: Micros = LONG_AGO
         self.spare = False
         """True before it is part of the cluster: only its addition starts it."""
         self.tls: TlsSpec | None = None
@@ -59,6 +60,7 @@ class Node(Requester):
             return
         self.incarnation += 1
         self.running = True
+        self._started_us = self.kernel.time
         self._forget()
         self.note_state("started")
         self.boot()
@@ -184,6 +186,9 @@ class Node(Requester):
             self.kernel.call_at(self.kernel.time, self.on_closed, connection)
         else:
             connection = self.network.connect(self, found, self.tls_to(peer))
+        if self.security is not None and self.security.certificate is not None:
+            certificate, now = self.security.certificate, self.kernel.time
+            connection.validity.client_us = certificate.valid_until(self._started_us, now)
         self._by_connection[connection] = channel
         return connection
 

@@ -237,6 +237,9 @@ class Channel:
         login = self._process.authenticator(self._unit)
         if login is None:
             self._failures = 0
+        elif self._is_expired():
+            self._reject(ErrorCode.SSL_AUTHENTICATION_FAILED)
+            return
         elif (request := login.begin()) is not None:
             self._login = login
             self._exchange(request)
@@ -357,6 +360,12 @@ class Channel:
         return self._cipher_free
 
     # -- authentication ---------------------------------------------------------------------------
+
+    def _is_expired(self) -> bool:
+        """True if the server's certificate is not valid any more, by the client's own clock."""
+        return self._connection is not None and (
+            self._process.now() >= self._connection.validity.server_us
+        )
 
     def _exchange(self, request: Request, work_us: Micros = 0) -> None:
         """Sends a request of the exchange, after the client's own work for it."""

@@ -195,7 +195,7 @@ class ServerNode(Node):
             self._backlog[link] = True
         elif self.frozen:
             self._held.append((self.on_hello, (link,)))
-        elif self.authentication is not None and not self.authentication.speaks_tls_to(link):
+        elif self.authentication is not None and not self.authentication.greets(link):
             self.drop(link)
         elif link.tls is not None:
             now = self.kernel.time

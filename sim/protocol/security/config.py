@@ -6,7 +6,7 @@ Source: ``SecurityProtocol``, ``BrokerSecurityConfigs``, ``SaslConfigs``, ``SslC
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sim.units import MS, Micros
+from sim.units import MS, NEVER, Micros
 
 PLAIN = "PLAIN"
 SCRAM: Mapping[str, str] = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -35,6 +35,22 @@ class Certificate:
     """Its distinguished name, as in ``CN=shop,O=Acme``."""
     is_trusted: bool = True
     """True if the other end's truststore has its issuer."""
+    not_after_us: Micros = NEVER
+    """End of its validity."""
+    renewed_us: Micros = NEVER
+    """Instant from which on the keystore's file has one that does not expire."""
+    reloaded_us: Micros = NEVER
+    """Instant at which running brokers read the file again (KIP-226)."""
+
+    def valid_until(self, started_us: Micros, now: Micros) -> Micros:
+        """End of the certificate that a process presents.
+
+        Args:
+            started_us: Start of the process, which has read the file then.
+            now: Instant of a handshake.
+        """
+        read_us = self.reloaded_us if self.reloaded_us <= now else started_us
+        return NEVER if max(read_us, started_us) >= self.renewed_us else self.not_after_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +81,7 @@ class ListenerSecurity:
     """Passwords of users."""
     client_auth: str = "none"
     """``ssl.client.auth``."""
+    certificate: Certificate | None = None
+    """That of the brokers; ``None``: it does not expire."""
     failure_delay_us: Micros = 100 * MS
     """``connection.failed.authentication.delay.ms``."""

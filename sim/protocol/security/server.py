@@ -26,6 +26,7 @@ from sim.protocol.security.config import (
     is_tls,
 )
 from sim.protocol.security.mechanisms import Failed, SaslServer, server_of
+from sim.units import NEVER, Micros
 
 _EXCHANGE = (ApiVersionsRequest, SaslHandshakeRequest, SaslAuthenticateRequest)
 """Requests of authentication, which no handler sees."""
@@ -58,6 +59,7 @@ class ServerAuthenticator:
         certificate: That of the client; ``None``: it has none.
         nonce: The server's part of SCRAM's nonce.
         encrypted: True if the client speaks TLS.
+        valid_until: End of the client's certificate.
     """
 
     def __init__(
@@ -67,11 +69,13 @@ class ServerAuthenticator:
         nonce: str,
         *,
         encrypted: bool,
+        valid_until: Micros = NEVER,
     ) -> None:
         self._listener = listener
         self._certificate = certificate
         self._nonce = nonce
         self._encrypted = encrypted
+        self._valid_until = valid_until
         self._is_checked = False
         self._server: SaslServer | None = None
         self.mechanism = ""
@@ -79,10 +83,10 @@ class ServerAuthenticator:
         self.principal = ""
         """Of the client, once it is authenticated."""
 
-    def receive(self, request: Request) -> Verdict:
-        """Decides about a request."""
+    def receive(self, request: Request, now: Micros) -> Verdict:
+        """Decides about a request, at an instant of the broker's clock."""
         if not self._is_checked:
-            error = self._transport_error()
+            error = self._transport_error(now)
             if error is not None:
                 return error
             self._is_checked = True
@@ -94,7 +98,7 @@ class ServerAuthenticator:
             return self._without_sasl(request)
         return self._exchange(request)
 
-    def _transport_error(self) -> Verdict | None:
+    def _transport_error(self, now: Micros) -> Verdict | None:
         """Verdict about what comes before the first request: TLS, and the client's certificate."""
         if not is_tls(self._listener.protocol):
             return None
@@ -105,7 +109,8 @@ class ServerAuthenticator:
         certificate = self._certificate if demands != "none" else None
         if certificate is None:
             return Verdict(error=failed, alerts=True) if demands == "required" else None
-        return None if certificate.is_trusted else Verdict(error=failed, alerts=True)
+        is_valid = certificate.is_trusted and now < self._valid_until
+        return None if is_valid else Verdict(error=failed, alerts=True)
 
     def _principal_of_tls(self) -> str:
         """Source: ``DefaultKafkaPrincipalBuilder``, without ``ssl.principal.mapping.rules``."""

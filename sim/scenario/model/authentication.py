@@ -20,10 +20,15 @@ from sim.protocol.security.config import (
 from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
-from sim.scenario.model.security import LoginModel, SecurityModel
+from sim.scenario.model.security import (
+    BrokerCertificateModel,
+    CertificateModel,
+    LoginModel,
+    SecurityModel,
+)
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem, nearest, one_of
-from sim.units import MS
+from sim.units import MS, NEVER, Micros
 
 Load: TypeAlias = ProducerSpec | ConsumerSpec
 
@@ -86,9 +91,23 @@ def _check_listener(security: SecurityModel) -> None:
     elif security.mechanisms or security.users:
         key = names if security.mechanisms else "users"
         raise Problem((key,), f"{key} with {security.protocol}", "SASL_PLAINTEXT or SASL_SSL")
+    if security.certificate is not None:
+        if not is_tls(security.protocol):
+            found = f"a certificate with {security.protocol}"
+            raise Problem(("certificate",), found, "protocol: SSL or SASL_SSL")
+        _check_renewal(security.certificate.renewed_us, security.certificate.reloaded_us)
     if security.client_auth != "none" and security.protocol != "SSL":
         found = f"{security.client_auth} with {security.protocol}"
         raise Problem(("ssl.client.auth",), found, "protocol: SSL", "leave it out")
+
+
+def _check_renewal(renewed: Micros | None, reloaded: Micros | None) -> None:
+    if reloaded is not None and (renewed is None or reloaded < renewed):
+        raise Problem(
+            ("certificate", "reloaded"),
+            "a file that is read again before it has another certificate",
+            "an instant from certificate.renewed on",
+        )
 
 
 def check_clients(
@@ -135,7 +154,11 @@ def _check_login(protocol: str, login: LoginModel) -> None:
         if not is_sasl(protocol) and value is not None:
             found = f"{key} with {PROTOCOL} {protocol}"
             raise Problem(("login", key), found, f"{PROTOCOL} SASL_PLAINTEXT or SASL_SSL")
-    if login.certificate is not None and not is_tls(protocol):
+    held = login.certificate
+    if held is not None and held.renewed_us is not None and held.not_after_us is None:
+        found = "renewed without not.after"
+        raise Problem(("login", "certificate", "renewed"), found, "both, or neither")
+    if held is not None and not is_tls(protocol):
         found = f"a certificate with {PROTOCOL} {protocol}"
         raise Problem(("login", "certificate"), found, f"{PROTOCOL} SSL or SASL_SSL")
 
@@ -206,8 +229,27 @@ def client_security(cluster: ClusterSpec, load: Load) -> ClientSecurity | None:
         login.mechanism or MECHANISMS[0],
         login.user or "",
         login.password or "",
-        None if held is None else Certificate(held.subject, held.is_trusted),
+        None if held is None else _client_certificate(held),
     )
+
+
+def _client_certificate(model: CertificateModel) -> Certificate:
+    return Certificate(
+        model.subject, model.is_trusted, _or_never(model.not_after_us), _or_never(model.renewed_us)
+    )
+
+
+def _broker_certificate(model: BrokerCertificateModel) -> Certificate:
+    return Certificate(
+        "CN=brokers",
+        not_after_us=model.not_after_us,
+        renewed_us=_or_never(model.renewed_us),
+        reloaded_us=_or_never(model.reloaded_us),
+    )
+
+
+def _or_never(instant: Micros | None) -> Micros:
+    return NEVER if instant is None else instant
 
 
 def listener_security(
@@ -229,5 +271,6 @@ def listener_security(
         security.mechanisms,
         security.users,
         security.client_auth,
+        None if security.certificate is None else _broker_certificate(security.certificate),
         security.failure_delay_ms * MS,
     )

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from sim.scenario.model.types import Fields, Strict, Words
+from sim.scenario.model.types import Duration, Fields, Strict, Words
 
 
 class CertificateModel(Strict, frozen=True):
@@ -15,6 +15,22 @@ class CertificateModel(Strict, frozen=True):
     subject: Annotated[str, Field(min_length=1)] = Field(description="as in CN=shop,O=Acme")
     is_trusted: bool = Field(
         default=True, alias="trusted", description="whether the brokers trust its issuer"
+    )
+    not_after_us: Duration | None = Field(None, alias="not.after", description="when it expires")
+    renewed_us: Duration | None = Field(
+        None, alias="renewed", description="when its file has one that does not; read at a start"
+    )
+
+
+class BrokerCertificateModel(Strict, frozen=True):
+    """The certificate of every broker, for its clients."""
+
+    not_after_us: Duration = Field(alias="not.after", description="when it expires")
+    renewed_us: Duration | None = Field(
+        None, alias="renewed", description="when its file has one that does not; read at a start"
+    )
+    reloaded_us: Duration | None = Field(
+        None, alias="reloaded", description="when running brokers read it again (KIP-226)"
     )
 
 
@@ -42,6 +58,9 @@ class SecurityModel(Strict, frozen=True):
     )
     users: dict[str, str] = Field(
         default_factory=dict, description="password of each, with every mechanism that is enabled"
+    )
+    certificate: BrokerCertificateModel | None = Field(
+        None, description="of every broker; default: it does not expire"
     )
     client_auth: Literal["none", "requested", "required"] = Field("none", alias="ssl.client.auth")
     failure_delay_ms: Annotated[int, Field(ge=0, le=2_147_483_647)] = Field(
