@@ -154,7 +154,7 @@ CLUSTER_TABLES: Final[tuple[Table, ...]] = (
         BROKER,
         Column("client", "string", "printed name"),
         Column("connection", "int64", "number of the connection in this process of the broker"),
-        Column("event", "string", "opened, authenticated, failed"),
+        Column("event", "string", "opened, authenticated (again), failed, expired"),
         Column("protocol", "string", "security.protocol of the listener"),
         Column("mechanism", "string", "of SASL, once the client has named one that is enabled"),
         Column("principal", "string", "as in User:shop; empty before it is authenticated"),
@@ -168,6 +168,7 @@ CLUSTER_TABLES: Final[tuple[Table, ...]] = (
         Column("client", "string", "printed name"),
         Column("connection", "int64", "number of the connection in this process of the broker"),
         Column("request", "string", "Produce, Fetch, JoinGroup, …"),
+        Column("arrived_us", "int64", "when it had arrived"),
     ),
     facts(
         "denials",

@@ -15,13 +15,13 @@ def guarded(facts, *acls):
     admitted(facts, 1)
 
 
-def authentication(facts, connection, event, principal=""):
+def authentication(facts, connection, event, principal="", expires_us=-1):
     facts.row("authentications", 1, "p-0", connection, event, "SASL_SSL", "PLAIN", principal,
-              "NONE", -1)  # fmt: skip
+              "NONE", expires_us)  # fmt: skip
 
 
-def admitted(facts, connection, request="Produce"):
-    facts.row("admitted_requests", 1, "p-0", connection, request)
+def admitted(facts, connection, request="Produce", arrived_us=0):
+    facts.row("admitted_requests", 1, "p-0", connection, request, arrived_us)
 
 
 def acl_row(facts, change, version, principal, operation, topic, permission="allow"):
@@ -80,3 +80,12 @@ def a_broker_that_has_started_again_takes_a_new_connection_for_an_old_one(f):
     guarded(f)
     authentication(f, 1, "opened")
     return lambda: admitted(f, 1)
+
+
+@broken_by("clients-are-authenticated")
+def a_request_that_arrives_after_the_end_of_its_session_is_handled(f):
+    guarded(f)
+    authentication(f, 2, "opened")
+    authentication(f, 2, "authenticated", "User:shop", 100)
+    admitted(f, 2, arrived_us=100)
+    return lambda: admitted(f, 2, arrived_us=101)

@@ -4,7 +4,7 @@ import pytest
 
 from sim.kernel import Kernel
 from sim.nodes.process.base import Node
-from sim.nodes.process.channel import BLOCKING, CLIENTS, RAFT, SEND_THREADS, policy_of
+from sim.nodes.process.reconnect import BLOCKING, CLIENTS, RAFT, SEND_THREADS, policy_of
 from sim.protocol.events import RequestFailed
 from sim.protocol.messages.metadata import MetadataRequest
 from sim.rng import Streams

@@ -23,6 +23,7 @@ from sim.trace.rows.cluster import (
     PrincipalsRow,
 )
 from sim.trace.rows.log import Appends, AppendsRow
+from sim.units import NEVER, Micros
 
 _Acl: TypeAlias = tuple[str, str, str, str, str, str, str]
 """Principal, host, operation, permission, type, name and pattern of the resource."""
@@ -208,14 +209,14 @@ class ClientsAreAuthenticated(Invariant):
     name = "clients-are-authenticated"
     sentence = (
         "A broker with cluster.security gives its handlers no request of a connection that is not "
-        "authenticated."
+        "authenticated, or whose session had ended before."
     )
-    source = "KIP-43, KIP-152; SaslServerAuthenticator, Selector.pollSelectionKeys"
+    source = "KIP-43, KIP-152, KIP-368; SaslServerAuthenticator, SocketServer.Processor"
 
     def __init__(self) -> None:
         super().__init__()
-        self._principals: dict[tuple[NodeId, int], str] = {}
-        """By broker and connection; empty before it is authenticated."""
+        self._expiries: dict[tuple[NodeId, int], Micros | None] = {}
+        """Ends of sessions by broker and connection; ``None`` before it is authenticated."""
 
     def _watch(self, observer: Observer) -> None:
         observer.listen("authentications", self._authentication)
@@ -223,17 +224,20 @@ class ClientsAreAuthenticated(Invariant):
 
     def _authentication(self, row: AuthenticationsRow) -> None:
         key = row[Authentications.BROKER], row[Authentications.CONNECTION]
-        is_done = row[Authentications.EVENT] == "authenticated"
-        self._principals[key] = row[Authentications.PRINCIPAL] if is_done else ""
+        is_done = row[Authentications.EVENT] == "authenticated" and row[Authentications.PRINCIPAL]
+        expires = row[Authentications.EXPIRES_US]
+        self._expiries[key] = (NEVER if expires < 0 else expires) if is_done else None
 
     def _request(self, row: AdmittedRequestsRow) -> None:
         self.checked += 1
         broker = row[AdmittedRequests.BROKER]
         connection = row[AdmittedRequests.CONNECTION]
-        if not self._principals.get((broker, connection)):
+        expires = self._expiries.get((broker, connection))
+        if expires is None or row[AdmittedRequests.ARRIVED_US] > expires:
             found = (
                 f"handles {row[AdmittedRequests.REQUEST]} of {row[AdmittedRequests.CLIENT]} on "
-                f"connection {connection}, which is not authenticated"
+                f"connection {connection}, "
+                + ("which is not authenticated" if expires is None else "whose session has ended")
             )
             raise self.broken(row[AdmittedRequests.T_US], server_name(broker), found)
 

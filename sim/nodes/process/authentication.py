@@ -20,7 +20,7 @@ from sim.protocol.security.server import ServerAuthenticator, Verdict
 from sim.substrate.network import Connection
 from sim.trace.rows.cluster import AdmittedRequestsRow, Authentications
 from sim.trace.writer import TableWriter
-from sim.units import Micros
+from sim.units import NEVER, Micros
 
 
 @dataclass(slots=True)
@@ -99,12 +99,19 @@ class Authentication:
         session = self._sessions.get(call.link)
         if session is None:
             return False
-        verdict = session.authenticator.receive(call.request, self._process.now())
-        if session.authenticator.principal and not session.is_noted:
+        verdict = session.authenticator.receive(
+            call.request, self._process.kernel.time, self._process.host.clock_offset_us
+        )
+        if verdict.logs_in or (session.authenticator.principal and not session.is_noted):
             session.is_noted = True
             self._note(call.link, session, "authenticated")
         if verdict.passes:
             return False
+        if verdict.expired:
+            # Source: ``SocketServer.Processor.processCompletedReceives``.
+            self._note(call.link, session, "expired")
+            self._sockets.drop(call.link)
+            return True
         spent = self._cpu.transfer_us(call.request.size_bytes, call.link.tls)
         done = self._process.host.network_threads.take(self._process.kernel.time, spent)
         self._process.call_at(done, self._perform, call, session, verdict)
@@ -116,7 +123,8 @@ class Authentication:
         if session is not None:
             name = type(call.request).__name__[:-7]
             now = self._process.kernel.time
-            self._admitted.add((now, self._node_id, call.link.client.name, session.number, name))
+            client, number = call.link.client.name, session.number
+            self._admitted.add((now, self._node_id, client, number, name, call.arrived_us))
 
     def _perform(self, call: Call, session: _Session, verdict: Verdict) -> None:
         if call.link not in self._sessions:
@@ -146,7 +154,7 @@ class Authentication:
     def _note(
         self, link: Connection, session: _Session, event: str, error: ErrorCode = ErrorCode.NONE
     ) -> None:
-        authenticator = session.authenticator
+        authenticator, until = session.authenticator, session.authenticator.session_until
         row = Authentications.row(
             self._node_id,
             client=link.client.name,
@@ -156,6 +164,6 @@ class Authentication:
             mechanism=authenticator.mechanism,
             principal=authenticator.principal,
             error=error.name,
-            expires_us=-1,
+            expires_us=until if until < NEVER else -1,
         )
         self._process.trace.write(self._process.kernel.time, row)

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from sim.ids import NodeId
-from sim.nodes.process.channel import Channel, Requester, policy_of
+from sim.nodes.process.channel import Channel, Requester
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
+from sim.nodes.process.reconnect import policy_of
 from sim.protocol import effects as fx
 from sim.protocol.security.client import SaslClientAuthenticator
 from sim.protocol.security.config import ClientSecurity
@@ -196,7 +197,7 @@ class Node(Requester):
         """Authenticator of a new connection; ``None`` without credentials."""
         if self.security is None:
             return None
-        return SaslClientAuthenticator(self.security, f"{int(chance() * (1 << 53)):x}")
+        return SaslClientAuthenticator(self.security, f"{int(chance() * (1 << 53)):x}", chance())
 
     def address_of(self, peer: NodeId) -> Endpoint | None:
         """Server behind the name that a server advertises to clients; ``None``: nobody."""

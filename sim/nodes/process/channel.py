@@ -27,6 +27,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NodeId
 from sim.nodes.process.dispatcher import Dispatcher
 from sim.nodes.process.port import Port
+from sim.nodes.process.reconnect import ReconnectPolicy
 from sim.protocol.events import RequestFailed, ResponseReceived
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.security import TlsAlert
@@ -34,50 +35,10 @@ from sim.protocol.security.client import SaslClientAuthenticator
 from sim.substrate.links import Envelope
 from sim.substrate.network import Connection, Message
 from sim.substrate.tls import TlsSpec
-from sim.units import LONG_AGO, MS, NEVER, SECOND, Bytes, Micros
+from sim.units import LONG_AGO, NEVER, SECOND, Bytes, Micros
 
-
-@dataclass(frozen=True, slots=True)
-class ReconnectPolicy:
-    """Reconnection of one kind of connections."""
-
-    backoff_us: Micros
-    """``reconnect.backoff.ms``."""
-    backoff_us_max: Micros
-    """``reconnect.backoff.max.ms``; if equal to ``backoff_us``: neither growth nor jitter."""
-    forgets: bool = False
-    """True if each failure drops the client's state of the server."""
-
-
-CLIENTS = ReconnectPolicy(50 * MS, 1 * SECOND)
-"""Producers, consumers, administrators."""
-
-BLOCKING = ReconnectPolicy(0, 0, forgets=True)
-"""Threads that send a request and wait for its response; they back off on their own."""
-
-SEND_THREADS = ReconnectPolicy(50 * MS, 50 * MS)
-"""A broker's requests to controllers and coordinators, and transaction markers."""
-
-RAFT = ReconnectPolicy(50 * MS, 500 * MS)
-"""Voters and observers of the metadata quorum."""
-
-_POLICIES = {
-    "": CLIENTS,
-    "coordinator": CLIENTS,
-    "controller": BLOCKING,
-    "quorum": RAFT,
-}
-
-
-def policy_of(label: str) -> ReconnectPolicy:
-    """Policy for channels of a label."""
-    if label.startswith("fetcher-"):
-        return BLOCKING
-    return _POLICIES.get(label, SEND_THREADS)
-
-
-LOGIN = -1
-"""Correlation id of an exchange's requests; machines count theirs from 1."""
+LOGIN = -(1 << 31)
+"""Correlation id of an exchange's requests, which no machine uses."""
 
 SETUP_TIMEOUT_US: Micros = 10 * SECOND
 """``socket.connection.setup.timeout.ms``."""
@@ -140,7 +101,9 @@ class Channel:
         "_connection",
         "_failures",
         "_idle_us",
+        "_is_ready",
         "_login",
+        "_login_again_us",
         "_open",
         "_peer",
         "_policy",
@@ -149,6 +112,7 @@ class Channel:
         "_setups_failed",
         "_throttled_until",
         "_timer",
+        "_unanswered",
         "_unit",
         "_used_us",
         "_waiting",
@@ -173,7 +137,13 @@ class Channel:
         self._failures = 0
         """Consecutive connections that ended, whether they had been established or not."""
         self._login: SaslClientAuthenticator | None = None
-        """Exchange that has not ended; its connection is not ready."""
+        """Exchange that has not ended; requests wait for it."""
+        self._is_ready = False
+        """True once the connection is authenticated, or needs no authentication."""
+        self._login_again_us: Micros = NEVER
+        """Instant from which on a request is preceded by another exchange."""
+        self._unanswered: dict[int, None] = {}
+        """Correlation ids of waiting requests without a response (acks=0)."""
         self._setups_failed = 0
         """Consecutive attempts that established no connection."""
         self._backoff_until: Micros = -NEVER
@@ -190,9 +160,9 @@ class Channel:
 
     @property
     def is_open(self) -> bool:
-        """True if the connection is established, and authenticated."""
+        """True if the connection is established, and has been authenticated."""
         connection = self._connection
-        return connection is not None and connection.is_open and self._login is None
+        return connection is not None and connection.is_open and self._is_ready
 
     @property
     def connectable_at(self) -> Micros:
@@ -206,6 +176,8 @@ class Channel:
         item = _Open(port, correlation, request, deadline)
         connection = self._connection
         waits = self._throttled_until and not self._resume_if_unthrottled()
+        if self._process.kernel.time >= self._login_again_us:
+            self._begin_again()
         if connection is not None and connection.is_open and self._login is None and not waits:
             self._open.append(item)
             if connection.tls is None:
@@ -249,6 +221,7 @@ class Channel:
 
     def _ready(self) -> None:
         """The connection takes requests, those that waited first."""
+        self._is_ready = True
         if not self._throttled_until or self._resume_if_unthrottled():
             self._send_waiting()
         self._arm()
@@ -257,7 +230,10 @@ class Channel:
         assert self._connection is not None
         while self._waiting:
             item = self._waiting.popleft()
-            self._open.append(item)
+            if item.correlation in self._unanswered:
+                del self._unanswered[item.correlation]
+            else:
+                self._open.append(item)
             if self._connection.tls is None:
                 self._connection.to_server.send(item.request, item.correlation)
             else:
@@ -269,7 +245,7 @@ class Channel:
         if type(message) is TlsAlert:
             self._reject(ErrorCode.SSL_AUTHENTICATION_FAILED)
             return
-        if self._login is not None:
+        if self._login is not None and correlation == LOGIN:
             self._continue_login(self._login, message)
             return
         self._failures = 0
@@ -303,6 +279,7 @@ class Channel:
             if item.correlation == correlation:
                 self._open.remove(item)
                 return
+        self._unanswered[correlation] = None
 
     def _expire_idle(self) -> None:
         """Closes the connection if nothing has passed for too long, or looks again later.
@@ -385,7 +362,21 @@ class Channel:
         else:
             self._login = None
             self._failures = 0
+            if step.session_us:
+                self._login_again_us = self._process.kernel.time + step.session_us
             self._ready()
+
+    def _begin_again(self) -> None:
+        """Authenticates again, before the request that is to be sent (KIP-368).
+
+        Responses to requests from before may come meanwhile.
+
+        Source: ``KafkaChannel.maybeBeginClientReauthentication``.
+        """
+        self._login_again_us = NEVER
+        self._login = self._process.authenticator(self._unit)
+        assert self._login is not None, "it has logged in before"
+        self._exchange(self._login.begin_again())
 
     def _reject(self, error: ErrorCode) -> None:
         """Authentication failed: closes, and fails what waited for the connection."""
@@ -406,6 +397,8 @@ class Channel:
 
     def _back_off(self) -> None:
         self._login = None
+        self._is_ready = False
+        self._login_again_us = NEVER
         policy = self._policy
         wait = self._exponential(policy.backoff_us, policy.backoff_us_max, self._failures)
         if policy.forgets:
@@ -467,6 +460,7 @@ class Channel:
         failed = [*self._open, *self._waiting]
         self._open.clear()
         self._waiting.clear()
+        self._unanswered.clear()
         self._timer.cancel()
         self._deliver_failures(failed, error)
 

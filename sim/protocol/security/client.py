@@ -1,6 +1,6 @@
 """A client's part of authentication on one connection.
 
-Source: ``SaslClientAuthenticator``; KIP-43, KIP-152, KIP-255.
+Source: ``SaslClientAuthenticator``; KIP-43, KIP-152, KIP-255, KIP-368.
 """
 
 from dataclasses import dataclass
@@ -31,6 +31,8 @@ class LoginStep:
     error: ErrorCode = ErrorCode.NONE
     work_us: Micros = 0
     """Time that the client needs before it sends the request."""
+    session_us: Micros = 0
+    """Time from the end of the exchange until the next one (KIP-368); 0: there is none."""
 
 
 class SaslClientAuthenticator:
@@ -39,15 +41,22 @@ class SaslClientAuthenticator:
     Args:
         credentials: The client's.
         nonce: Its part of SCRAM's nonce on this connection.
+        chance: Uniform in [0, 1), for the instant of the next exchange.
     """
 
-    def __init__(self, credentials: ClientSecurity, nonce: str) -> None:
+    def __init__(self, credentials: ClientSecurity, nonce: str, chance: float = 0.0) -> None:
         self._credentials = credentials
         self._client = client_of(credentials, nonce)
+        self._chance = chance
+        self._lifetime_us: Micros = 0
 
     def begin(self) -> Request | None:
         """First request of a new connection; ``None`` if it is ready as it is."""
         return ApiVersionsRequest() if is_sasl(self._credentials.protocol) else None
+
+    def begin_again(self) -> Request:
+        """First request of a re-authentication, which knows the server's versions."""
+        return SaslHandshakeRequest(self._credentials.mechanism)
 
     def receive(self, response: object) -> LoginStep:
         """Decides what follows from a response."""
@@ -58,6 +67,7 @@ class SaslClientAuthenticator:
         if isinstance(response, SaslAuthenticateResponse):
             if response.error is not ErrorCode.NONE:
                 return LoginStep(error=response.error)
+            self._lifetime_us = response.session_lifetime_us
             return self._answer(response.token)
         return LoginStep(SaslHandshakeRequest(self._credentials.mechanism))
 
@@ -67,6 +77,8 @@ class SaslClientAuthenticator:
         except Failed:
             return LoginStep(error=ErrorCode.SASL_AUTHENTICATION_FAILED)
         if answer is None:
-            return LoginStep()
+            # Source: ``setAuthenticationEndAndSessionReauthenticationTimes``.
+            share = int((0.85 + 0.10 * self._chance) * self._lifetime_us)
+            return LoginStep(session_us=share if self._credentials.reauthenticates else 0)
         proves = self._credentials.mechanism != PLAIN
         return LoginStep(SaslAuthenticateRequest(answer), work_us=HASH_US if proves else 0)

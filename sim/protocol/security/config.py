@@ -65,6 +65,8 @@ class ClientSecurity:
     password: str = ""
     certificate: Certificate | None = None
     """That of its keystore; ``None``: it has none."""
+    reauthenticates: bool = True
+    """True if it authenticates again on a connection, as since 2.2 (KIP-368)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +85,7 @@ class ListenerSecurity:
     """``ssl.client.auth``."""
     certificate: Certificate | None = None
     """That of the brokers; ``None``: it does not expire."""
+    max_reauth_us: Micros = 0
+    """``connections.max.reauth.ms``; 0: sessions do not end."""
     failure_delay_us: Micros = 100 * MS
     """``connection.failed.authentication.delay.ms``."""

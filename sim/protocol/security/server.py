@@ -4,7 +4,7 @@ Until it is complete only ApiVersions, SaslHandshake and SaslAuthenticate are an
 answered, and its connection closed, after ``connection.failed.authentication.delay.ms`` (KIP-306).
 
 Source: ``SaslServerAuthenticator``, ``SslTransportLayer``,
-``KafkaApis.handleSaslHandshakeRequest``; KIP-43, KIP-152.
+``KafkaApis.handleSaslHandshakeRequest``; KIP-43, KIP-152, KIP-368.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from sim.protocol.security.config import (
     is_tls,
 )
 from sim.protocol.security.mechanisms import Failed, SaslServer, server_of
-from sim.units import NEVER, Micros
+from sim.units import LONG_AGO, NEVER, SECOND, Micros
 
 _EXCHANGE = (ApiVersionsRequest, SaslHandshakeRequest, SaslAuthenticateRequest)
 """Requests of authentication, which no handler sees."""
@@ -41,14 +41,21 @@ class Verdict:
     """
 
     passes: bool = False
+    logs_in: bool = False
+    """True if an exchange has ended well."""
     response: Response | None = None
     error: ErrorCode = ErrorCode.NONE
     """Reason of a failure."""
+    expired: bool = False
+    """True if the session has ended: the connection is closed at once (KIP-368)."""
     alerts: bool = False
     """True if TLS answers the client at once, with an alert."""
 
 
 _PASSES = Verdict(passes=True)
+
+MIN_REAUTH_US: Micros = 1 * SECOND
+"""``MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS``: a handshake that comes sooner is refused."""
 
 
 class ServerAuthenticator:
@@ -82,21 +89,50 @@ class ServerAuthenticator:
         """SASL's, once the client has named one that is enabled."""
         self.principal = ""
         """Of the client, once it is authenticated."""
+        self.session_until: Micros = NEVER
+        """End of the session."""
+        self._reauthenticated_us: Micros = LONG_AGO
+        """Beginning of the last re-authentication."""
 
-    def receive(self, request: Request, now: Micros) -> Verdict:
-        """Decides about a request, at an instant of the broker's clock."""
+    def receive(self, request: Request, now: Micros, clock_offset_us: Micros = 0) -> Verdict:
+        """Decides about a request.
+
+        Args:
+            request: The client's.
+            now: By a clock that never jumps.
+            clock_offset_us: Difference of the broker's clock from it, for certificates.
+        """
         if not self._is_checked:
-            error = self._transport_error(now)
+            error = self._transport_error(now + clock_offset_us)
             if error is not None:
                 return error
             self._is_checked = True
             if not is_sasl(self._listener.protocol):
                 self.principal = self._principal_of_tls()
-        if self.principal and type(request) not in _EXCHANGE:
-            return _PASSES
         if not is_sasl(self._listener.protocol):
-            return self._without_sasl(request)
-        return self._exchange(request)
+            return self._after_login(request) if type(request) in _EXCHANGE else _PASSES
+        if not self.principal or self._server is not None:
+            return self._exchange(request, now)
+        if isinstance(request, SaslHandshakeRequest) and self._may_begin_again(now):
+            self._reauthenticated_us = now
+            return self._begin(request)
+        if now > self.session_until:
+            return Verdict(expired=True)
+        return self._after_login(request) if type(request) in _EXCHANGE else _PASSES
+
+    def _may_begin_again(self, now: Micros) -> bool:
+        """Source: ``KafkaChannel.maybeBeginServerReauthentication``."""
+        return self.session_until < NEVER and now - self._reauthenticated_us >= MIN_REAUTH_US
+
+    @staticmethod
+    def _after_login(request: Request) -> Verdict:
+        """Answer of a handler to a request of an exchange that nobody expects."""
+        illegal = ErrorCode.ILLEGAL_SASL_STATE
+        if isinstance(request, SaslHandshakeRequest):
+            return Verdict(response=SaslHandshakeResponse(illegal, ()))
+        if isinstance(request, SaslAuthenticateRequest):
+            return Verdict(response=SaslAuthenticateResponse(illegal))
+        return Verdict(response=ApiVersionsResponse(0, 0))
 
     def _transport_error(self, now: Micros) -> Verdict | None:
         """Verdict about what comes before the first request: TLS, and the client's certificate."""
@@ -118,22 +154,19 @@ class ServerAuthenticator:
             return ANONYMOUS
         return f"User:{self._certificate.subject}"
 
-    @staticmethod
-    def _without_sasl(request: Request) -> Verdict:
-        if isinstance(request, ApiVersionsRequest):
-            return Verdict(response=ApiVersionsResponse(0, 0))
-        return Verdict(response=SaslHandshakeResponse(ErrorCode.ILLEGAL_SASL_STATE, ()))
-
-    def _exchange(self, request: Request) -> Verdict:
-        enabled = self._listener.mechanisms
+    def _exchange(self, request: Request, now: Micros) -> Verdict:
         if isinstance(request, SaslAuthenticateRequest) and self._server is not None:
-            return self._authenticate(self._server, request)
-        if self._server is not None or self.principal:
+            return self._authenticate(self._server, request, now)
+        if self._server is not None:
             return Verdict(error=ErrorCode.ILLEGAL_SASL_STATE)
         if isinstance(request, ApiVersionsRequest):
             return Verdict(response=ApiVersionsResponse(0, 0))
         if not isinstance(request, SaslHandshakeRequest):
             return Verdict(error=ErrorCode.ILLEGAL_SASL_STATE)
+        return self._begin(request)
+
+    def _begin(self, request: SaslHandshakeRequest) -> Verdict:
+        enabled = self._listener.mechanisms
         if request.mechanism not in enabled:
             unsupported = ErrorCode.UNSUPPORTED_SASL_MECHANISM
             return Verdict(response=SaslHandshakeResponse(unsupported, enabled), error=unsupported)
@@ -141,7 +174,9 @@ class ServerAuthenticator:
         self._server = server_of(request.mechanism, self._listener.users, self._nonce)
         return Verdict(response=SaslHandshakeResponse(ErrorCode.NONE, enabled))
 
-    def _authenticate(self, server: SaslServer, request: SaslAuthenticateRequest) -> Verdict:
+    def _authenticate(
+        self, server: SaslServer, request: SaslAuthenticateRequest, now: Micros
+    ) -> Verdict:
         try:
             token = server.answer(request.token)
         except Failed:
@@ -151,7 +186,12 @@ class ServerAuthenticator:
                 f"mechanism {self.mechanism}"
             )
             return Verdict(response=SaslAuthenticateResponse(failed, message=said), error=failed)
-        if server.is_complete:
-            self.principal = f"User:{server.user}"
-            self._server = None
-        return Verdict(response=SaslAuthenticateResponse(ErrorCode.NONE, token))
+        if not server.is_complete:
+            return Verdict(response=SaslAuthenticateResponse(ErrorCode.NONE, token))
+        self.principal = f"User:{server.user}"
+        self._server = None
+        lifetime = self._listener.max_reauth_us
+        if lifetime:
+            self.session_until = now + lifetime
+        done = SaslAuthenticateResponse(ErrorCode.NONE, token, session_lifetime_us=lifetime)
+        return Verdict(response=done, logs_in=True)

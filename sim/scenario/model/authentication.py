@@ -17,6 +17,7 @@ from sim.protocol.security.config import (
     is_sasl,
     is_tls,
 )
+from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
@@ -36,6 +37,9 @@ PROTOCOL: Final = "security.protocol"
 
 _FIRST_VERSION: Final = (2, 1)
 """The first with ``connection.failed.authentication.delay.ms`` (KIP-306)."""
+
+_REAUTHENTICATES: Final = "2.2"
+"""The first release whose clients do so on a connection (KIP-368)."""
 
 _FIRST_SCRAM: Final = (3, 5)
 """The first whose KRaft keeps SCRAM's credentials (KIP-900)."""
@@ -88,8 +92,9 @@ def _check_listener(security: SecurityModel) -> None:
         for user, password in security.users.items():
             if not user or not password or "\0" in user + password:
                 raise Problem(("users", user), "an empty name or password", "both of them")
-    elif security.mechanisms or security.users:
-        key = names if security.mechanisms else "users"
+    elif security.mechanisms or security.users or security.max_reauth_ms:
+        key = names if security.mechanisms else "connections.max.reauth.ms"
+        key = "users" if security.users else key
         raise Problem((key,), f"{key} with {security.protocol}", "SASL_PLAINTEXT or SASL_SSL")
     if security.certificate is not None:
         if not is_tls(security.protocol):
@@ -230,6 +235,7 @@ def client_security(cluster: ClusterSpec, load: Load) -> ClientSecurity | None:
         login.user or "",
         login.password or "",
         None if held is None else _client_certificate(held),
+        is_since(load.config.version, _REAUTHENTICATES),
     )
 
 
@@ -272,5 +278,6 @@ def listener_security(
         security.users,
         security.client_auth,
         None if security.certificate is None else _broker_certificate(security.certificate),
+        security.max_reauth_ms * MS,
         security.failure_delay_ms * MS,
     )

@@ -50,7 +50,9 @@ class LoginModel(Strict, frozen=True):
 class SecurityModel(Strict, frozen=True):
     """The listener of clients on every broker."""
 
-    quiet: ClassVar[Fields] = ("mechanisms", "users", "client_auth", "failure_delay_ms")
+    quiet: ClassVar[Fields] = (
+        *("mechanisms", "users", "client_auth", "max_reauth_ms", "failure_delay_ms"),
+    )
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
     mechanisms: Words = Field(
@@ -63,6 +65,9 @@ class SecurityModel(Strict, frozen=True):
         None, description="of every broker; default: it does not expire"
     )
     client_auth: Literal["none", "requested", "required"] = Field("none", alias="ssl.client.auth")
+    max_reauth_ms: Annotated[int, Field(ge=0)] = Field(
+        0, alias="connections.max.reauth.ms", description="0: sessions do not end"
+    )
     failure_delay_ms: Annotated[int, Field(ge=0, le=2_147_483_647)] = Field(
         100, alias="connection.failed.authentication.delay.ms"
     )

@@ -345,18 +345,19 @@ class AdmittedRequests:
     CLIENT: Final = 2
     CONNECTION: Final = 3
     REQUEST: Final = 4
+    ARRIVED_US: Final = 5
 
     @staticmethod
     def row(
-        broker: int, *, client: str, connection: int, request: str,
+        broker: int, *, client: str, connection: int, request: str, arrived_us: int,
     ) -> Emit:
         """Make a row of ``admitted_requests``."""
         return Emit("admitted_requests", (
-            broker, client, connection, request,
+            broker, client, connection, request, arrived_us,
         ))
 
 
-AdmittedRequestsRow: TypeAlias = tuple[int, int, str, int, str]
+AdmittedRequestsRow: TypeAlias = tuple[int, int, str, int, str, int]
 
 
 class Denials:

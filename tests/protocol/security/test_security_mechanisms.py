@@ -18,6 +18,7 @@ from sim.protocol.security.client import SaslClientAuthenticator
 from sim.protocol.security.config import MECHANISMS, Certificate, ClientSecurity, ListenerSecurity
 from sim.protocol.security.mechanisms import Failed, PlainServer, ScramClient, ScramServer
 from sim.protocol.security.server import ServerAuthenticator
+from sim.units import SECOND
 
 USERS = {"shop": "shop-secret", "a,b=c": "odd"}
 
@@ -39,7 +40,7 @@ def talk(ours, theirs):
     request, said = ours.begin(), []
     while request is not None:
         said.append(type(request).__name__)
-        verdict = theirs.receive(request)
+        verdict = theirs.receive(request, 0)
         if verdict.response is None:
             return said, verdict.error
         step = ours.receive(verdict.response)
@@ -102,7 +103,7 @@ def test_both_ends_agree_with_the_right_password(mechanism, user):
         "SaslAuthenticateRequest"
     ]
     assert (error, theirs.principal) == (ErrorCode.NONE, f"User:{user}")
-    assert theirs.receive(MetadataRequest(())).passes
+    assert theirs.receive(MetadataRequest(()), 0).passes
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -117,7 +118,7 @@ def test_a_wrong_password_fails_and_so_does_a_user_that_does_not_exist(mechanism
 
 def test_a_mechanism_that_is_not_enabled_is_answered_with_those_that_are():
     theirs = server(listener(mechanisms=("SCRAM-SHA-512",)))
-    verdict = theirs.receive(SaslHandshakeRequest("PLAIN"))
+    verdict = theirs.receive(SaslHandshakeRequest("PLAIN"), 0)
     assert verdict.error is ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert verdict.response == SaslHandshakeResponse(verdict.error, ("SCRAM-SHA-512",))
 
@@ -126,15 +127,15 @@ def test_a_mechanism_that_is_not_enabled_is_answered_with_those_that_are():
 def test_any_other_request_before_the_end_of_an_exchange_ends_it(before):
     theirs = server()
     for request in (ApiVersionsRequest(), SaslHandshakeRequest("PLAIN"))[:before]:
-        assert theirs.receive(request).error is ErrorCode.NONE
-    verdict = theirs.receive(MetadataRequest(()))
+        assert theirs.receive(request, 0).error is ErrorCode.NONE
+    verdict = theirs.receive(MetadataRequest(()), 0)
     assert verdict.error is ErrorCode.ILLEGAL_SASL_STATE
     assert verdict.response is None
     assert not verdict.passes
 
 
 def test_a_token_before_a_handshake_is_no_login():
-    verdict = server().receive(SaslAuthenticateRequest(b"\0shop\0shop-secret"))
+    verdict = server().receive(SaslAuthenticateRequest(b"\0shop\0shop-secret"), 0)
     assert verdict.error is ErrorCode.ILLEGAL_SASL_STATE
 
 
@@ -166,25 +167,57 @@ def test_the_principal_of_tls_is_the_subject_of_a_certificate_that_is_asked_for(
     asked, certificate, principal
 ):
     theirs = server(listener("SSL", (), client_auth=asked), certificate, encrypted=True)
-    verdict = theirs.receive(MetadataRequest(()))
+    verdict = theirs.receive(MetadataRequest(()), 0)
     assert verdict.passes == bool(principal)
     assert verdict.alerts == (not principal)
     assert theirs.principal == principal
 
 
 def test_a_client_without_tls_gets_no_answer_of_a_listener_with_it():
-    verdict = server(listener("SSL", ())).receive(MetadataRequest(()))
+    verdict = server(listener("SSL", ())).receive(MetadataRequest(()), 0)
     assert (verdict.error, verdict.alerts) == (ErrorCode.SSL_AUTHENTICATION_FAILED, False)
     assert verdict.response is None
 
 
 def test_the_sentence_of_a_failure_does_not_say_whether_the_user_exists():
     said = {
-        theirs.receive(SaslAuthenticateRequest(token)).response
+        theirs.receive(SaslAuthenticateRequest(token), 0).response
         for token in (b"\0shop\0wrong", b"\0nobody\0wrong")
         for theirs in [server()]
-        if theirs.receive(SaslHandshakeRequest("PLAIN")).response
+        if theirs.receive(SaslHandshakeRequest("PLAIN"), 0).response
     }
     [response] = said
     assert isinstance(response, SaslAuthenticateResponse)
     assert response.error is ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+def test_a_handshake_sooner_than_a_second_after_the_last_is_illegal():
+    theirs = server(listener(max_reauth_us=10 * SECOND))
+    assert talk(client(), theirs)[1] is ErrorCode.NONE
+    login = SaslAuthenticateRequest(b"\0shop\0shop-secret")
+    for now, error in ((5, 0), (5.9, ErrorCode.ILLEGAL_SASL_STATE), (6, 0)):
+        verdict = theirs.receive(SaslHandshakeRequest("PLAIN"), int(now * SECOND))
+        assert isinstance(verdict.response, SaslHandshakeResponse)
+        assert verdict.response.error == error
+        if not error:
+            assert theirs.receive(login, int(now * SECOND)).logs_in
+
+
+def test_a_session_ends_after_its_lifetime_and_an_exchange_prolongs_it():
+    theirs = server(listener(max_reauth_us=10 * SECOND))
+    talk(client(), theirs)
+    assert theirs.receive(MetadataRequest(()), 10 * SECOND).passes
+    assert theirs.receive(MetadataRequest(()), 10 * SECOND + 1).expired
+    # A client that is too late for another request may still authenticate.
+    assert theirs.receive(SaslHandshakeRequest("PLAIN"), 11 * SECOND).response is not None
+    login = SaslAuthenticateRequest(b"\0shop\0shop-secret")
+    assert theirs.receive(login, 11 * SECOND).logs_in
+    assert theirs.receive(MetadataRequest(()), 21 * SECOND).passes
+
+
+def test_an_exchange_that_fails_ends_a_session_that_was_good():
+    theirs = server(listener(max_reauth_us=10 * SECOND))
+    talk(client(), theirs)
+    theirs.receive(SaslHandshakeRequest("PLAIN"), 5 * SECOND)
+    verdict = theirs.receive(SaslAuthenticateRequest(b"\0shop\0wrong"), 5 * SECOND)
+    assert verdict.error is ErrorCode.SASL_AUTHENTICATION_FAILED
