@@ -86,13 +86,19 @@ class Authentication:
         self._sessions.pop(link, None)
 
     def greets(self, link: Connection) -> bool:
-        """Presents the broker's certificate; false if a TLS hello is no request to its listener."""
-        if link not in self._sessions:
-            return True
-        certificate, now = self._listener.certificate, self._process.kernel.time
+        """Presents the broker's certificate; false if the handshake fails.
+
+        A TLS hello is no request to a listener without TLS. Another broker's certificate is looked
+        at here, where a client's is with its first request: brokers hear of no alert.
+        """
+        is_client = link in self._sessions
+        certificate = self._listener.certificate if is_client else self._listener.inter_broker
         if certificate is not None:
+            now = self._process.kernel.time
             link.validity.server_us = certificate.valid_until(self._started_us, now)
-        return is_tls(self._listener.protocol)
+        if is_client:
+            return is_tls(self._listener.protocol)
+        return self._process.now() < link.validity.client_us
 
     def takes(self, call: Call) -> bool:
         """True if a request is of an exchange, or comes before one has ended well."""

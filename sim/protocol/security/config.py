@@ -85,6 +85,8 @@ class ListenerSecurity:
     """``ssl.client.auth``."""
     certificate: Certificate | None = None
     """That of the brokers; ``None``: it does not expire."""
+    inter_broker: Certificate | None = None
+    """That of the brokers for each other; ``None``: it does not expire."""
     max_reauth_us: Micros = 0
     """``connections.max.reauth.ms``; 0: sessions do not end."""
     failure_delay_us: Micros = 100 * MS

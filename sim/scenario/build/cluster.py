@@ -42,8 +42,8 @@ from sim.scenario.build import client_configs, tiered, translate
 from sim.scenario.build import zookeeper as zookeeper_runs
 from sim.scenario.build.partitioners import partitioner_of
 from sim.scenario.build.workloads import surges_of, workload_of
+from sim.scenario.model import authentication
 from sim.scenario.model.acls import authorizer_config
-from sim.scenario.model.authentication import client_security, listener_security
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ServerSpec
 from sim.scenario.rules import membership, quotas, share_groups
@@ -125,6 +125,7 @@ class Builder:
             broker = self._server(server, host)
             broker.spare = server in self.scenario.cluster.spare_brokers
             broker.tls = inter_broker
+            broker.security = authentication.broker_security(self.scenario.cluster)
             self.cluster.add(broker)
 
     def _server(self, server: ServerSpec, host: Host) -> BrokerNode:
@@ -292,7 +293,7 @@ class Builder:
             client_quotas=self._quotas(),
             connections=quotas.connection_config(config, has_quotas=self._has_quotas()),
             authorizer=authorizer_config(*self._clients),
-            security=listener_security(*self._clients),
+            security=authentication.listener_security(*self._clients),
             tiered=tiered.tiered_config(config, self.scenario.behaviours),
             codecs=self._compresses(),
             heap=translate.heap_spec(self.scenario.cluster.heap),
@@ -413,7 +414,7 @@ class Builder:
             for number in range(spec.count):
                 node = self._producer(spec, number, len(nodes))
                 self.connect_by(node, spec.config)
-                node.security = client_security(self.scenario.cluster, spec)
+                node.security = authentication.client_security(self.scenario.cluster, spec)
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes
@@ -451,7 +452,7 @@ class Builder:
                 config = client_configs.consumer_config(spec, instance_id, behaviours)
                 node = self._consumer(spec, name, host, config)
                 self.connect_by(node, spec.config)
-                node.security = client_security(self.scenario.cluster, spec)
+                node.security = authentication.client_security(self.scenario.cluster, spec)
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes

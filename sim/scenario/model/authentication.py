@@ -62,6 +62,7 @@ def check_cluster(cluster: ClusterSpec) -> None:
     try:
         _check_version(cluster, security)
         _check_listener(security)
+        _check_certificates(cluster.config, security)
     except Problem as problem:
         raise problem.below("security") from None
 
@@ -80,6 +81,22 @@ def _check_version(cluster: ClusterSpec, security: SecurityModel) -> None:
         )
 
 
+def _check_certificates(config: Config, security: SecurityModel) -> None:
+    if security.certificate is not None and not is_tls(security.protocol):
+        found = f"a certificate with {security.protocol}"
+        raise Problem(("certificate",), found, "protocol: SSL or SASL_SSL")
+    name = "security.inter.broker.protocol"
+    if security.inter_broker_certificate is not None and not is_tls(config.text(name)):
+        found = f"a certificate with {name} {config.text(name)}"
+        raise Problem(("inter.broker.certificate",), found, f"{name}: SSL in cluster.config")
+    for key, certificate in (
+        ("certificate", security.certificate),
+        ("inter.broker.certificate", security.inter_broker_certificate),
+    ):
+        if certificate is not None:
+            _check_renewal(key, certificate.renewed_us, certificate.reloaded_us)
+
+
 def _check_listener(security: SecurityModel) -> None:
     names = "sasl.enabled.mechanisms"
     for name in security.mechanisms:
@@ -96,22 +113,17 @@ def _check_listener(security: SecurityModel) -> None:
         key = names if security.mechanisms else "connections.max.reauth.ms"
         key = "users" if security.users else key
         raise Problem((key,), f"{key} with {security.protocol}", "SASL_PLAINTEXT or SASL_SSL")
-    if security.certificate is not None:
-        if not is_tls(security.protocol):
-            found = f"a certificate with {security.protocol}"
-            raise Problem(("certificate",), found, "protocol: SSL or SASL_SSL")
-        _check_renewal(security.certificate.renewed_us, security.certificate.reloaded_us)
     if security.client_auth != "none" and security.protocol != "SSL":
         found = f"{security.client_auth} with {security.protocol}"
         raise Problem(("ssl.client.auth",), found, "protocol: SSL", "leave it out")
 
 
-def _check_renewal(renewed: Micros | None, reloaded: Micros | None) -> None:
+def _check_renewal(key: str, renewed: Micros | None, reloaded: Micros | None) -> None:
     if reloaded is not None and (renewed is None or reloaded < renewed):
         raise Problem(
-            ("certificate", "reloaded"),
+            (key, "reloaded"),
             "a file that is read again before it has another certificate",
-            "an instant from certificate.renewed on",
+            f"an instant from {key}.renewed on",
         )
 
 
@@ -245,7 +257,18 @@ def _client_certificate(model: CertificateModel) -> Certificate:
     )
 
 
-def _broker_certificate(model: BrokerCertificateModel) -> Certificate:
+def broker_security(cluster: ClusterSpec) -> ClientSecurity | None:
+    """Credentials of a broker at the others; ``None``: its certificate does not expire."""
+    security = cluster.security
+    if security is None or security.inter_broker_certificate is None:
+        return None
+    certificate = _broker_certificate(security.inter_broker_certificate)
+    return ClientSecurity("SSL", certificate=certificate)
+
+
+def _broker_certificate(model: BrokerCertificateModel | None) -> Certificate | None:
+    if model is None:
+        return None
     return Certificate(
         "CN=brokers",
         not_after_us=model.not_after_us,
@@ -277,7 +300,8 @@ def listener_security(
         security.mechanisms,
         security.users,
         security.client_auth,
-        None if security.certificate is None else _broker_certificate(security.certificate),
+        _broker_certificate(security.certificate),
+        _broker_certificate(security.inter_broker_certificate),
         security.max_reauth_ms * MS,
         security.failure_delay_ms * MS,
     )

@@ -23,7 +23,7 @@ class CertificateModel(Strict, frozen=True):
 
 
 class BrokerCertificateModel(Strict, frozen=True):
-    """The certificate of every broker, for its clients."""
+    """The certificate of every broker, for its clients or for the others."""
 
     not_after_us: Duration = Field(alias="not.after", description="when it expires")
     renewed_us: Duration | None = Field(
@@ -63,6 +63,9 @@ class SecurityModel(Strict, frozen=True):
     )
     certificate: BrokerCertificateModel | None = Field(
         None, description="of every broker; default: it does not expire"
+    )
+    inter_broker_certificate: BrokerCertificateModel | None = Field(
+        None, alias="inter.broker.certificate", description="of every broker, for the others"
     )
     client_auth: Literal["none", "requested", "required"] = Field("none", alias="ssl.client.auth")
     max_reauth_ms: Annotated[int, Field(ge=0)] = Field(

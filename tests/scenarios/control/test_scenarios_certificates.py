@@ -162,3 +162,59 @@ def test_what_means_nothing_is_refused(security, login, said):
     text = text_of(cluster={"security": security}, producers=[shop(login, "SSL")])
     with pytest.raises(ScenarioError, match=said):
         load_text(text, "refused")
+
+
+def rolled(tmp_path, at, target):
+    """Three brokers whose certificates for each other expire after 20 s; one is restarted.
+
+    The file has had another certificate since 5 s.
+    """
+    certificate = {"not.after": "20s", "renewed": "5s"}
+    security = listener("PLAINTEXT", **{"inter.broker.certificate": certificate})
+    config = {"security.inter.broker.protocol": "SSL", "replica.lag.time.max.ms": 5_000}
+    return go(
+        tmp_path,
+        cluster={"security": security, "config": config},
+        producers=[shop(None, "PLAINTEXT")],
+        topic={"partitions": 1},
+        faults=[{"at": at, "do": "restart", "target": f"{target} of orders-0"}],
+        lasts="45s",
+        then="stop",
+    )
+
+
+def in_sync(ran, until):
+    """Number of replicas in sync of the partition at an instant, by the controller."""
+    rows = [row for row in ran.rows("partition_changes", topic="orders") if row["t_us"] <= until]
+    return len(rows[-1]["in_sync"].split(","))
+
+
+def acked(ran, since):
+    return [row for row in ran.rows("client_batches", outcome="ok") if row["t_us"] > since]
+
+
+def test_a_broker_with_a_new_certificate_and_those_with_the_expired_one_part_company(tmp_path):
+    """strimzi/strimzi-kafka-operator issue 8878: rolled too late, replicas stay behind.
+
+    What the others present is refused in both directions; they themselves fetch on connections
+    that are older than the end of their certificates.
+    """
+    ran = rolled(tmp_path, "25s", "follower")
+    assert in_sync(ran, 24 * S) == 3
+    assert in_sync(ran, 45 * S) == 2
+    assert acked(ran, 40 * S), "two of three in sync are enough"
+
+
+def test_a_leader_that_is_restarted_too_late_takes_the_partition_with_it(tmp_path):
+    """Its successor has had no connection from the third broker, and gets none."""
+    ran = rolled(tmp_path, "25s", "leader")
+    assert in_sync(ran, 24 * S) == 3
+    assert in_sync(ran, 45 * S) == 1
+    assert not acked(ran, 40 * S), "min.insync.replicas is 2"
+
+
+@pytest.mark.parametrize("target", ["leader", "follower"])
+def test_brokers_that_are_restarted_before_the_old_certificate_ends_stay_together(tmp_path, target):
+    ran = rolled(tmp_path, "8s", target)
+    assert in_sync(ran, 45 * S) == 3
+    assert acked(ran, 40 * S)
