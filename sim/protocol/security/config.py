@@ -6,6 +6,7 @@ Source: ``SecurityProtocol``, ``BrokerSecurityConfigs``, ``SaslConfigs``, ``SslC
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sim.protocol.security.principals import MappingRule
 from sim.units import MS, NEVER, Micros
 
 PLAIN = "PLAIN"
@@ -83,6 +84,8 @@ class ListenerSecurity:
     """Passwords of users."""
     client_auth: str = "none"
     """``ssl.client.auth``."""
+    mapping: tuple[MappingRule, ...] = (MappingRule(is_default=True),)
+    """``ssl.principal.mapping.rules``; one of them is about each client's certificate."""
     certificate: Certificate | None = None
     """That of the brokers; ``None``: it does not expire."""
     inter_broker: Certificate | None = None

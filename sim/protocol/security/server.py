@@ -26,6 +26,7 @@ from sim.protocol.security.config import (
     is_tls,
 )
 from sim.protocol.security.mechanisms import Failed, SaslServer, server_of
+from sim.protocol.security.principals import name_of
 from sim.units import LONG_AGO, NEVER, SECOND, Micros
 
 _EXCHANGE = (ApiVersionsRequest, SaslHandshakeRequest, SaslAuthenticateRequest)
@@ -149,10 +150,10 @@ class ServerAuthenticator:
         return None if is_valid else Verdict(error=failed, alerts=True)
 
     def _principal_of_tls(self) -> str:
-        """Source: ``DefaultKafkaPrincipalBuilder``, without ``ssl.principal.mapping.rules``."""
+        """Source: ``DefaultKafkaPrincipalBuilder``."""
         if self._certificate is None or self._listener.client_auth == "none":
             return ANONYMOUS
-        return f"User:{self._certificate.subject}"
+        return f"User:{name_of(self._listener.mapping, self._certificate.subject)}"
 
     def _exchange(self, request: Request, now: Micros) -> Verdict:
         if isinstance(request, SaslAuthenticateRequest) and self._server is not None:

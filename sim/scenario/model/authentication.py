@@ -4,6 +4,7 @@ Source: ``SocketServerConfigs``, ``BrokerSecurityConfigs``, ``SaslConfigs``, ``S
 KIP-43, KIP-84, KIP-684, KIP-900.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
@@ -17,6 +18,7 @@ from sim.protocol.security.config import (
     is_sasl,
     is_tls,
 )
+from sim.protocol.security.principals import name_of, rules_of
 from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
@@ -63,6 +65,7 @@ def check_cluster(cluster: ClusterSpec) -> None:
         _check_version(cluster, security)
         _check_listener(security)
         _check_certificates(cluster.config, security)
+        _check_mapping(security)
     except Problem as problem:
         raise problem.below("security") from None
 
@@ -79,6 +82,19 @@ def _check_version(cluster: ClusterSpec, security: SecurityModel) -> None:
         raise Problem(
             (), f"{what} in Kafka {cluster.kafka}", f"cluster.kafka {first[0]}.{first[1]} or newer"
         )
+
+
+def _check_mapping(security: SecurityModel) -> None:
+    key = "ssl.principal.mapping.rules"
+    try:
+        rules = rules_of(security.mapping)
+        for rule in rules:
+            re.compile(rule.pattern)
+    except (ValueError, re.error) as error:
+        hint = "DEFAULT, RULE:PATTERN/REPLACEMENT/, or one with L or U behind it"
+        raise Problem((key,), f"no rule: {error}", hint) from None
+    if security.mapping != "DEFAULT" and security.client_auth == "none":
+        raise Problem((key,), "rules without certificates", "ssl.client.auth: requested, required")
 
 
 def _check_certificates(config: Config, security: SecurityModel) -> None:
@@ -157,6 +173,15 @@ def _check_client(security: SecurityModel | None, load: Load) -> None:
             "it follows from the client's login",
         )  # fmt: skip
     _check_login(protocol, load.login or _NOTHING)
+    if load.login is not None and load.login.certificate is not None:
+        subject = load.login.certificate.subject
+        if name_of(rules_of(security.mapping), subject) is None:
+            raise Problem(
+                ("login", "certificate", "subject"),
+                f"{subject}, about which is no rule of ssl.principal.mapping.rules: Kafka closes "
+                "its connections",
+                "a subject with a rule", "add DEFAULT at the end of the rules",
+            )  # fmt: skip
 
 
 def _check_login(protocol: str, login: LoginModel) -> None:
@@ -231,7 +256,7 @@ def principal_of(cluster: ClusterSpec, load: Load) -> str:
     if is_sasl(security.protocol):
         return f"User:{login.user}"
     if login.certificate is not None and security.client_auth != "none":
-        return f"User:{login.certificate.subject}"
+        return f"User:{name_of(rules_of(security.mapping), login.certificate.subject)}"
     return ANONYMOUS
 
 
@@ -300,6 +325,7 @@ def listener_security(
         security.mechanisms,
         security.users,
         security.client_auth,
+        rules_of(security.mapping),
         _broker_certificate(security.certificate),
         _broker_certificate(security.inter_broker_certificate),
         security.max_reauth_ms * MS,

@@ -51,7 +51,7 @@ class SecurityModel(Strict, frozen=True):
     """The listener of clients on every broker."""
 
     quiet: ClassVar[Fields] = (
-        *("mechanisms", "users", "client_auth", "max_reauth_ms", "failure_delay_ms"),
+        *("mechanisms", "users", "client_auth", "mapping", "max_reauth_ms", "failure_delay_ms"),
     )
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -68,6 +68,9 @@ class SecurityModel(Strict, frozen=True):
         None, alias="inter.broker.certificate", description="of every broker, for the others"
     )
     client_auth: Literal["none", "requested", "required"] = Field("none", alias="ssl.client.auth")
+    mapping: str = Field(
+        "DEFAULT", alias="ssl.principal.mapping.rules", description="as in RULE:^CN=(.*?),.*$/$1/L"
+    )
     max_reauth_ms: Annotated[int, Field(ge=0)] = Field(
         0, alias="connections.max.reauth.ms", description="0: sessions do not end"
     )

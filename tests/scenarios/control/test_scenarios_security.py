@@ -198,6 +198,19 @@ def test_a_certificates_subject_is_the_principal(mutual):
     assert principals == {"User:CN=shop,O=Acme"}
 
 
+def test_rules_make_another_principal_of_it(tmp_path):
+    rules = {
+        "ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "RULE:^CN=(.*?),.*$/$1/U",
+    }
+    write = {"principal": "User:SHOP", "operation": "Write", "topic": "orders"}
+    ran = secured(
+        tmp_path, listener("SSL", **rules), [shop(CN, "SSL")], cluster=KAFKA, acls=[write]
+    )
+    assert outcomes(ran, "shop") == {("ok", "NONE")}
+    assert {row["principal"] for row in events(ran, "shop", "authenticated")} == {"User:SHOP"}
+
+
 def test_a_client_without_a_trusted_certificate_is_told_by_tls_at_once(mutual):
     """An alert does not wait for the delay, which holds up the end of the connection alone."""
     for name in ("bare", "stranger"):
@@ -274,6 +287,11 @@ REFUSED = [
     ({"security": listener("SASL_SSL", **{"ssl.client.auth": "required"})}, {}, "protocol: SSL"),
     ({"security": listener(**{"sasl.enabled.mechanisms": ["GSSAPI"]})}, {}, "GSSAPI"),
     ({"security": {"protocol": "SASL_SSL"}}, {}, "without mechanisms"),
+    ({"security": listener("SSL", **{"ssl.client.auth": "required",
+                                     "ssl.principal.mapping.rules": "RULE:x/y"})}, {}, "no rule"),
+    ({"security": listener("SSL", **{"ssl.client.auth": "required",
+                                     "ssl.principal.mapping.rules": "RULE:^CN=a$/a/"})},
+     {"producers": [shop(CN, "SSL")]}, "no rule of ssl"),
     ({}, {"producers": [shop(RIGHT)]}, "without cluster.security"),
     ({}, {"producers": [shop(RIGHT, "PLAINTEXT")]}, "a login without cluster.security"),
     ({"security": listener(), **KAFKA}, {"producers": [shop(RIGHT) | {"principal": "User:x"}]},
