@@ -13,6 +13,7 @@ from typing import TypeAlias, cast
 from sim.ids import NodeId, server_name
 from sim.protocol.acls import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCE_TYPES, Acl
 from sim.protocol.metadata import records as mr
+from sim.protocol.metadata.versions import SupportedFeatures
 from sim.records.metadata_versions import FORM, RecordForm, version_of
 from sim.wire.fields import Value
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
@@ -83,8 +84,6 @@ def encode_record(record: mr.MetadataRecord, form: RecordForm = FORM) -> bytes:
     """The record's bytes: framed, or a control record's value."""
     name, values_of = _ENCODERS[type(record)]
     values = values_of(record)
-    if "features" in values:
-        values = {**values, "features": _features(form)}
     return encode(name, version_of(record, form.metadata_version), values)
 
 
@@ -118,10 +117,10 @@ def _decode(decoded: tuple[str, int, dict[str, Value]]) -> mr.MetadataRecord:
 # -- to values ------------------------------------------------------------------------------------
 
 
-def _features(form: RecordForm) -> list[Value]:
+def _features(supported: SupportedFeatures) -> list[Value]:
     return [
         {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
-        for name, low, high in form.supported
+        for name, low, high in supported
     ]
 
 
@@ -143,7 +142,7 @@ def _register_broker(record: mr.RegisterBrokerRecord) -> Values:
         "incarnationId": record.incarnation,
         "brokerEpoch": record.broker_epoch,
         "endPoints": _listeners(record.broker),
-        "features": [],
+        "features": _features(record.features),
         "rack": record.rack or None,
         "fenced": record.fenced,
         "inControlledShutdown": record.in_controlled_shutdown,
@@ -203,7 +202,7 @@ def _register_controller(record: mr.RegisterControllerRecord) -> Values:
         "incarnationId": record.incarnation,
         "zkMigrationReady": False,
         "endPoints": _listeners(record.controller),
-        "features": [],
+        "features": _features(record.features),
     }
 
 
@@ -406,6 +405,14 @@ def _read_register_broker(v: Values) -> mr.RegisterBrokerRecord:
         fenced=bool(v["fenced"]),
         in_controlled_shutdown=bool(v.get("inControlledShutdown")),
         directories=_ids(v, "logDirs"),
+        features=_read_features(v),
+    )
+
+
+def _read_features(v: Values) -> SupportedFeatures:
+    return tuple(
+        (_str(each, "name"), _int(each, "minSupportedVersion"), _int(each, "maxSupportedVersion"))
+        for each in cast("Sequence[Values]", v["features"])
     )
 
 
@@ -477,7 +484,7 @@ _DECODERS: dict[str, Callable[[Values], mr.MetadataRecord]] = {
     "EndTransactionRecord": lambda _: mr.EndTransactionRecord(),
     "ClearElrRecord": lambda v: mr.ClearElrRecord(_str(v, "topicName")),
     "RegisterControllerRecord": lambda v: mr.RegisterControllerRecord(
-        _int(v, "controllerId"), _str(v, "incarnationId")
+        _int(v, "controllerId"), _str(v, "incarnationId"), _read_features(v)
     ),
     "LeaderChangeMessage": lambda v: mr.LeaderChangeMessage(
         _int(v, "leaderId"), _voters(v, "voters"), _voters(v, "grantingVoters")

@@ -23,19 +23,12 @@ class RecordForm(NamedTuple):
 
     metadata_version: int = METADATA_VERSION
     """The finalized level."""
-    supported: tuple[tuple[str, int, int], ...] = (
-        (FEATURE, 7, METADATA_VERSION),
-        ("group.version", 0, 1),
-        ("transaction.version", 0, 2),
-        ("eligible.leader.replicas.version", 0, 1),
-    )
-    """Features that a registration names: lowest and highest level."""
 
     def at(self, records: Sequence[mr.MetadataRecord]) -> "RecordForm":
         """The form once the records are in force: the last level that they finalize."""
         for record in reversed(records):
             if isinstance(record, mr.FeatureLevelRecord) and record.name == FEATURE:
-                return RecordForm(record.level, self.supported)
+                return RecordForm(record.level)
         return self
 
 

@@ -1,5 +1,7 @@
 """Records of the metadata have the versions that the finalized ``metadata.version`` asks for."""
 
+from dataclasses import replace
+
 import pytest
 
 from sim.ids import METADATA_PARTITION
@@ -72,8 +74,9 @@ def test_nothing_is_lost_of_a_record_with_a_field_of_a_later_level(record, versi
 
 
 def test_a_registration_names_the_features_of_its_release():
-    form = RecordForm(21, supported_features("3.9"))
-    named = decode(encode_record(REGISTRATION, form)).values["features"]
+    record = replace(REGISTRATION, features=supported_features("3.9"))
+    assert decode_record(encode_record(record, RecordForm(21))) == record
+    named = decode(encode_record(record, RecordForm(21))).values["features"]
     assert [tuple(feature.values()) for feature in named] == [
         ("kraft.version", 0, 1), ("metadata.version", 1, 21),
     ]  # fmt: skip
@@ -95,13 +98,21 @@ def written(log):
     ]
 
 
-def test_a_log_is_written_at_the_level_that_was_last_read_from_it(log):
+def test_a_log_is_written_at_the_level_that_was_last_written_to_it_or_read(log):
     log.append_records([PARTITION, mr.FeatureLevelRecord("metadata.version", 25)], 1, 0)
     log.append_records([PARTITION], 1, 0)
     log.records_between(0, log.log_end_offset)
     log.append_records([PARTITION], 1, 0)
-    assert written(log) == [0, 0, 0, 2]
+    assert written(log) == [0, 0, 2, 2]
     assert log.log.partition == METADATA_PARTITION
+
+
+def test_a_level_that_was_truncated_away_is_not_written_at(log):
+    log.append_records([mr.NoOpRecord()], 1, 0)
+    log.append_records([mr.FeatureLevelRecord("metadata.version", 25)], 1, 0)
+    log.truncate_to(1)
+    log.append_records([PARTITION], 2, 0)
+    assert written(log) == [0, 0]
 
 
 def test_planted_a_log_that_is_written_at_another_level_is_found(log):

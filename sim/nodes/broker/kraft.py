@@ -100,6 +100,10 @@ class KRaftControl(Control):
 
     # -- life -------------------------------------------------------------------------------------
 
+    def install(self, settings: BrokerSettings) -> None:
+        """Takes the settings of another release, for the next process."""
+        self._settings = settings
+
     @property
     def broker_epoch(self) -> BrokerEpoch:
         """Of the present registration; -1 without one."""
@@ -148,6 +152,7 @@ class KRaftControl(Control):
             process.host.rack,
             storage.online_ids,
             storage.manager.previous_broker_epoch,
+            settings.metadata_log.supported,
         )
         lifecycle = life.BrokerLifecycle(
             introduction,

@@ -8,13 +8,14 @@ Source: ``kafka.server.{ControllerServer,SharedServer}``, ``kafka.raft.KafkaRaft
 
 from dataclasses import dataclass, field
 
-from sim.ids import NodeId
+from sim.ids import NodeId, uuid_text
 from sim.nodes.process.dispatcher import TRY_AGAIN, Performer
 from sim.nodes.process.port import Port
 from sim.nodes.process.server import ServerNode
 from sim.nodes.storage.metadata_log import QUORUM_STATE, MetadataLogConfig, write_quorum_state
 from sim.protocol.controller.controller import CONTROLLER_REQUESTS, Controller
 from sim.protocol.controller.raft_groups import RaftController
+from sim.protocol.controller.registration import ControllerRegistrar
 from sim.protocol.controller.types import (
     CommittedRows,
     ControllerConfig,
@@ -57,6 +58,8 @@ QUORUM_REQUESTS: tuple[type[Request], ...] = (
 )
 """Requests between members of the quorum, and an administrator's to them."""
 
+_REGISTRAR = "registration"
+
 SHUTDOWN_TIMEOUT_US: Micros = 5 * SECOND
 """Time that a stopping leader waits for a successor; a constant in Kafka."""
 
@@ -94,6 +97,10 @@ class ControllerRole:
             VotersProposed: self.pass_on,
         }
 
+    def install(self, settings: ControllerSettings) -> None:
+        """Takes the settings of another release, for the next process."""
+        self._settings = settings
+
     @property
     def is_active(self) -> bool:
         """True if it is the active controller, as far as it knows."""
@@ -111,14 +118,30 @@ class ControllerRole:
         unit = node.streams.named(f"controller/{node.name}").unit
         controller = self.machine = kind(node.node_id, unit, config)
         port = node.add_machine("controller", controller)
+        if config.registers:
+            self._add_registrar(controller)
         node.route(quorum, *QUORUM_REQUESTS)
         node.route(port, *CONTROLLER_REQUESTS)
         node.served_before += (*QUORUM_REQUESTS, *CONTROLLER_REQUESTS)
         return controller
 
+    def _add_registrar(self, controller: Controller) -> None:
+        node = self._node
+        registrar = ControllerRegistrar(
+            node.node_id,
+            uuid_text(f"{node.name}/controller/{node.incarnation}"),
+            self._settings.controller.supported,
+            lambda: controller.committed,
+            node.streams.named(f"registration/{node.name}").unit,
+        )
+        node.add_machine(_REGISTRAR, registrar)
+
     def pass_on(self, port: Port, effect: object) -> None:  # noqa: ARG002
-        """Passes the quorum's events to the controller at once."""
-        self._node.deliver(self._node.ports["controller"], effect)
+        """Passes the quorum's events to the controller at once, then to its registration."""
+        node = self._node
+        node.deliver(node.ports["controller"], effect)
+        if _REGISTRAR in node.ports and not isinstance(effect, VotersProposed):
+            node.deliver(node.ports[_REGISTRAR], effect)
 
     def note_received(self, message: Message) -> None:
         """Notes a message in a socket: a contact counts from then on, even if the node is busy."""

@@ -38,6 +38,8 @@ from sim.protocol.metadata.versions import (
     DIRECTORY_ASSIGNMENT,
     FEATURE,
     METADATA_VERSION,
+    SUPPORTED,
+    SupportedFeatures,
 )
 from sim.protocol.ports import Batch, EpochEnd
 from sim.records.metadata import (
@@ -45,7 +47,7 @@ from sim.records.metadata import (
     encode_record,
     records_of,
 )
-from sim.records.metadata_versions import FORM, RecordForm
+from sim.records.metadata_versions import RecordForm
 from sim.units import GIB, MIB, Bytes
 from sim.wire.record_batch import RecordBatch
 
@@ -77,8 +79,8 @@ class MetadataLogConfig:
     snapshots: SnapshotConfig = field(default_factory=SnapshotConfig)
     features: tuple[tuple[str, int], ...] = ((FEATURE, METADATA_VERSION),)
     """Feature levels with which log directories are formatted."""
-    supported: tuple[tuple[str, int, int], ...] = FORM.supported
-    """Features that a registration names: lowest and highest level."""
+    supported: SupportedFeatures = SUPPORTED
+    """Features that a registration names."""
 
     @property
     def knows_directories(self) -> bool:
@@ -88,7 +90,7 @@ class MetadataLogConfig:
     @property
     def form(self) -> RecordForm:
         """Form of the records of a new cluster."""
-        return RecordForm(dict(self.features)[FEATURE], self.supported)
+        return RecordForm(dict(self.features)[FEATURE])
 
     @property
     def log(self) -> LogConfig:
@@ -121,7 +123,10 @@ class FileMetadataLog:
         self.log = log
         self.config = config
         self._form = config.form
-        """By what has been read: a process reads all that is committed before it writes."""
+        """By what has been read, or written since: a process reads all that is committed before it
+        writes, and a controller decides by its own records before they are committed."""
+        self._read_form = self._form
+        """By what has been read."""
         self._doomed: list[str] = []
         """Renamed files that wait to be unlinked."""
         self._snapshots = SnapshotFiles(log.store, log.directory, log.log_start_offset)
@@ -185,6 +190,7 @@ class FileMetadataLog:
         batch = build_metadata_batch(records, log.log_end_offset, epoch, now_ms, self._form)
         appended = log.append_as_leader(batch, epoch, now_ms)
         assert appended.error is ErrorCode.NONE, f"the metadata log refused {batch!r}: {appended}"
+        self._form = self._form.at(records)
         return log.log_end_offset
 
     def records_bytes(self, records: Sequence[MetadataRecord]) -> Bytes:
@@ -215,6 +221,7 @@ class FileMetadataLog:
             for batch in batches:
                 found.extend(self._records_of(batch, start, end))
             position = batches[-1].last_offset + 1
+        self._read_form = self._read_form.at([each.record for each in found])
         self._form = self._form.at([each.record for each in found])
         return tuple(found)
 
@@ -237,6 +244,7 @@ class FileMetadataLog:
     def truncate_to(self, offset: Offset) -> None:
         """Drops everything at and above the offset."""
         self.log.truncate_to(offset)
+        self._form = self._read_form
 
     # -- snapshots --------------------------------------------------------------------------------
 
@@ -258,7 +266,7 @@ class FileMetadataLog:
             MalformedBytes: If the file is damaged, which is fatal in Kafka, too.
         """
         records = snapshot_records(self._snapshots.read(snapshot))
-        self._form = self._form.at(records)
+        self._form = self._read_form = self._form.at(records)
         return records
 
     def snapshot_voters(self, snapshot: SnapshotId) -> tuple[Voter, ...]:

@@ -33,6 +33,7 @@ from sim.protocol.messages.cluster import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from sim.protocol.metadata.versions import SUPPORTED, SupportedFeatures
 from sim.units import MS, SECOND, Micros
 
 CHANNEL = "heartbeat"
@@ -86,6 +87,8 @@ class Introduction:
     directories: tuple[str, ...]
     previous_broker_epoch: BrokerEpoch
     """From the clean-shutdown marker; -1 without one."""
+    features: SupportedFeatures = SUPPORTED
+    """Features that its release supports."""
 
 
 # -- events ---------------------------------------------------------------------------------------
@@ -301,7 +304,12 @@ class BrokerLifecycle:
         who = self.introduction
         if self.broker_epoch < 0:
             return BrokerRegistrationRequest(
-                who.broker, who.incarnation, who.rack, who.previous_broker_epoch, who.directories
+                who.broker,
+                who.incarnation,
+                who.rack,
+                who.previous_broker_epoch,
+                who.directories,
+                who.features,
             )
         self._sent_directories = self._failed_directories
         return BrokerHeartbeatRequest(

@@ -233,7 +233,7 @@ class Replica:
         del now
         return self.log.append_as_leader(batch, self.leader_epoch, now_ms, guard)
 
-    def leader_mark(self, request: WriteTxnMarkersRequest, now_ms: int) -> Appended:
+    def leader_mark(self, request: WriteTxnMarkersRequest, now_ms: int, version: int) -> Appended:
         """Appends a transaction's marker; checked by the caller as a write is."""
         self._before_append()
         return self.log.append_marker(
@@ -243,7 +243,7 @@ class Replica:
             self.leader_epoch,
             now_ms,
             committed=request.committed,
-            version=request.version,
+            version=version,
         )
 
     def _before_append(self) -> None:

@@ -1,15 +1,17 @@
 """The controller's part for brokers: registration, sessions, fencing, controlled shutdown.
 
-Left out: cluster ids, features and listeners in a registration.
+Left out: cluster ids and listeners in a registration.
 
 Source: ``org.apache.kafka.controller.{ClusterControlManager,BrokerHeartbeatManager}``,
 ``ReplicationControlManager.processBrokerHeartbeat`` (4.1); KIP-500, KIP-631, KIP-966.
 """
 
+from collections.abc import Mapping
 from enum import Enum, auto
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_OFFSET, BrokerEpoch, NodeId, Offset
+from sim.protocol.controller.features import lacking_feature
 from sim.protocol.controller.log_dirs import directories_offline
 from sim.protocol.controller.partitions import (
     has_elr,
@@ -118,14 +120,20 @@ def register(
     next_offset: Offset,
     now: Micros,
     knows_directories: bool = True,
+    founded: Mapping[str, int] | None = None,
 ) -> Decision:
     """Registers a broker process.
 
     While the session of another incarnation is valid the error is DUPLICATE_BROKER_REGISTRATION, so
     a fast restart waits for the old session to expire, even after a clean shutdown.
 
+    A broker that does not support a finalized level is refused with UNSUPPORTED_VERSION;
+    ``founded`` has the levels with which the cluster was formatted.
+
     Source: ``ClusterControlManager.registerBroker``; KIP-966 for unclean shutdowns.
     """
+    if founded is not None and lacking_feature(image, founded, request.features):
+        return Decision((), request.refused(ErrorCode.UNSUPPORTED_VERSION))
     broker = request.broker
     old = image.brokers.get(broker)
     same_process = old is not None and old.incarnation == request.incarnation
@@ -145,6 +153,7 @@ def register(
             request.rack,
             fenced=True,
             directories=request.directories if knows_directories else (),
+            features=request.features,
         )
     )
     sessions.touch(broker, epoch, now)

@@ -5,7 +5,7 @@ with its own uncommitted records, yields records and a response, and the respons
 records are committed. When the leadership is lost, pending responses become NOT_CONTROLLER, and the
 state is again the committed one.
 
-Left out: controller registration, the limit of 10,000 records in a batch.
+Left out: the limit of 10,000 records in a batch.
 
 Source: ``org.apache.kafka.controller.QuorumController`` (4.1); KIP-500, KIP-631.
 """
@@ -32,6 +32,7 @@ from sim.protocol.controller.brokers import (
     unregister,
 )
 from sim.protocol.controller.elections import ElectionKind
+from sim.protocol.controller.features import register_controller, update_features
 from sim.protocol.controller.log_dirs import assign_replicas
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE, MutationQuota, MutationQuotas
 from sim.protocol.controller.partitions import alter_partition, sweep
@@ -71,6 +72,7 @@ from sim.protocol.messages.admin import (
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
     UnregisterBrokerRequest,
+    UpdateFeaturesRequest,
 )
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.cluster import (
@@ -79,6 +81,7 @@ from sim.protocol.messages.cluster import (
     AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
+    ControllerRegistrationRequest,
     CreateTopicsRequest,
 )
 from sim.protocol.messages.raft_groups import RaftLeadersRequest
@@ -119,6 +122,8 @@ CONTROLLER_REQUESTS: Final[tuple[type[Request], ...]] = (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
     UnregisterBrokerRequest,
+    UpdateFeaturesRequest,
+    ControllerRegistrationRequest,
     DecommissionBrokerRequest,
 )
 """Requests that the active controller answers; those of Raft groups in a subclass."""
@@ -319,9 +324,12 @@ class Controller:
                     next_offset=image.offset,
                     now=self._now,
                     knows_directories=self._knows_directories(image),
+                    founded=self.config.features,
                 )
             case UnregisterBrokerRequest():
                 decision = unregister(image, request)
+            case ControllerRegistrationRequest():
+                decision = register_controller(image, request)
             case AllocateProducerIdsRequest():
                 decision = allocate_producer_ids(image, request)
             case AssignReplicasToDirsRequest():
@@ -368,6 +376,8 @@ class Controller:
                 return alter_reassignments(image, request)
             case ElectLeadersRequest():
                 return elect_leaders(image, request)
+            case UpdateFeaturesRequest():
+                return update_features(image, self.node, self.config, request)
             case _:
                 message = f"not a request to the controller: {request}"
                 raise AssertionError(message)

@@ -11,6 +11,7 @@ from sim.protocol.messages.admin import (
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
     IncrementalAlterConfigsRequest,
+    UpdateFeaturesRequest,
 )
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.security import CreateAclsRequest, DeleteAclsRequest
@@ -51,5 +52,7 @@ def is_no_op(image: MetadataImage, request: Request) -> bool:
                 and not state.removing
                 for state, replicas in found
             )
+        case UpdateFeaturesRequest():
+            return all(image.features.get(name, 0) == level for name, level in request.updates)
         case _:
             return False

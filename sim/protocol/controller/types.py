@@ -20,7 +20,13 @@ from sim.protocol.kraft.types import (
 from sim.protocol.messages.base import Response
 from sim.protocol.metadata.records import MetadataRecord
 from sim.protocol.metadata.server_configs import NO_FILE, ServerFile
-from sim.protocol.metadata.versions import FEATURE, LAST_WITH_EPOCH_OF_SHRINK, METADATA_VERSION
+from sim.protocol.metadata.versions import (
+    FEATURE,
+    LAST_WITH_EPOCH_OF_SHRINK,
+    METADATA_VERSION,
+    SUPPORTED,
+    SupportedFeatures,
+)
 from sim.trace.emit import Emit
 from sim.units import MS, SECOND, Micros
 
@@ -59,6 +65,13 @@ class ControllerConfig:
     """``transaction.version``: 2 with epoch bumps (KIP-890), as in new clusters since 4.0, or 0."""
     more_features: tuple[tuple[str, int], ...] = ()
     """Other features of a new cluster, which decide nothing here."""
+    supported: SupportedFeatures = SUPPORTED
+    """Features that this controller's release supports."""
+    quorum: tuple[NodeId, ...] = ()
+    """``controller.quorum.voters``: controllers that have to register before an upgrade; none in a
+    dynamic quorum."""
+    registers: bool = False
+    """True if controllers register (KIP-919); only upgrades of features look at it."""
     cluster_configs: tuple[tuple[str, str], ...] = ()
     """Cluster-wide defaults of topic settings, in Kafka's names; written to a new cluster."""
     file: ServerFile = NO_FILE

@@ -275,8 +275,7 @@ class QuorumMember(Electorate):
                 self._end_pre_vote()
         elif self.role is Role.CANDIDATE and election.won:
             self._become_leader(tuple(election.granted))
-        # A lost candidate waits for the rest of its timeout: others may become candidates
-        # meanwhile.
+        # A lost candidate waits for its timeout: others may become candidates meanwhile.
 
     def _send_vote_request(self, voter: NodeId, *, pre_vote: bool) -> None:
         log = self.log
@@ -290,6 +289,9 @@ class QuorumMember(Electorate):
             self._directory_of(voter),
         )
         self._send(voter, request)
+
+    def _retry_later(self, voter: NodeId) -> None:
+        self._out.append(SetTimer(f"retry-{voter}", self._now + self.config.retry_backoff_us))
 
     def _send_begin_quorum_epochs(self) -> None:
         assert self._leadership is not None

@@ -25,6 +25,7 @@ from sim.protocol.metadata.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RegisterControllerRecord,
     TopicRecord,
 )
 from sim.units import MIB, SECOND, Bytes, Micros
@@ -98,6 +99,8 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     yield from feature_records(image.features)
     for broker in sorted(image.brokers):
         yield _registration(image.brokers[broker])
+    for node, registered in sorted(image.controllers.items()):
+        yield RegisterControllerRecord(node, registered.incarnation, registered.features)
     for name, topic_id in image.topic_ids.items():
         yield TopicRecord(name, topic_id)
         for number in range(image.partition_counts[name]):
@@ -141,6 +144,7 @@ def _registration(registered: BrokerRegistration) -> RegisterBrokerRecord:
         registered.fenced,
         registered.in_controlled_shutdown,
         registered.directories,
+        registered.features,
     )
 
 

@@ -241,7 +241,9 @@ class Quorum(SnapshotMember):
         error = ErrorCode.NONE
         granted = False
         last_epoch_max = request.epoch if request.pre_vote else request.epoch - 1
-        if request.last_epoch > last_epoch_max:
+        if request.pre_vote and not self.config.pre_votes:
+            error = ErrorCode.UNSUPPORTED_VERSION  # a release before KIP-996
+        elif request.last_epoch > last_epoch_max:
             error = ErrorCode.INVALID_REQUEST
         elif request.epoch < self.epoch:
             error = ErrorCode.FENCED_LEADER_EPOCH
@@ -422,6 +424,9 @@ class Quorum(SnapshotMember):
             return
         if self._election is None or request.pre_vote is not (self.role is Role.PROSPECTIVE):
             return
+        if response.error is ErrorCode.UNSUPPORTED_VERSION:
+            self._become_candidate()  # a voter of an older release knows no pre-votes (KIP-996)
+            return
         if response.error is not ErrorCode.NONE:  # it has the voter's id, and another's disk
             self._retry_later(voter)
             return
@@ -483,10 +488,6 @@ class Quorum(SnapshotMember):
             self._on_versions_failed(event.sender)
         elif self.role in {Role.PROSPECTIVE, Role.CANDIDATE, Role.RESIGNED}:
             self._retry_later(event.sender)
-
-    def _retry_later(self, voter: NodeId) -> None:
-        at = self._now + self.config.retry_backoff_us
-        self._out.append(SetTimer(f"retry-{voter}", at))
 
     def _repeat_request(self, voter: NodeId) -> None:
         """Repeats a failed request to a voter, if its response still counts."""

@@ -10,8 +10,8 @@ from typing import Literal
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, TopicPartition
-from sim.protocol.messages.base import Request, Response
-from sim.units import Micros
+from sim.protocol.messages.base import HEADER_BYTES, Request, Response
+from sim.units import Bytes, Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,3 +205,38 @@ class ElectLeadersResponse(Response):
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each resource."""
         return tuple((str(partition), error) for partition, error in self.errors)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFeaturesRequest(Request):
+    """Upgrades of finalized feature levels, all of them or none (KIP-584)."""
+
+    updates: tuple[tuple[str, int], ...]
+    """Name and new level of each."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES - 18 + sum(len(name) + 5 for name, _ in self.updates)
+
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return UpdateFeaturesResponse(error)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFeaturesResponse(Response):
+    """NONE if every level is finalized now."""
+
+    error: ErrorCode
+    reason: str = ""
+    """Reason of a refusal: who does not support which level."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES - 33 + len(self.reason)
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """Error of the whole request, with its reason."""
+        return ((self.reason, self.error),)

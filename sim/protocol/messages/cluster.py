@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, BrokerEpoch, LeaderEpoch, NodeId, Offset, ProducerId, TopicPartition
 from sim.protocol.messages.base import HEADER_BYTES, Request, Response
+from sim.protocol.metadata.versions import SUPPORTED, SupportedFeatures
 from sim.units import Bytes, Micros
 
 
@@ -74,6 +75,8 @@ class BrokerRegistrationRequest(Request):
     previous_broker_epoch: BrokerEpoch
     """From the clean-shutdown file; -1 after an unclean stop."""
     directories: tuple[str, ...] = ()
+    features: SupportedFeatures = SUPPORTED
+    """Features that it supports."""
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
@@ -86,6 +89,36 @@ class BrokerRegistrationResponse(Response):
 
     error: ErrorCode
     broker_epoch: BrokerEpoch = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRegistrationRequest(Request):
+    """A controller process introduces itself (KIP-919)."""
+
+    controller: NodeId
+    incarnation: str
+    features: SupportedFeatures
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + 24 + sum(6 + len(name) for name, _, _ in self.features)
+
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return ControllerRegistrationResponse(error)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRegistrationResponse(Response):
+    """NONE once the registration is committed."""
+
+    error: ErrorCode
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES - 33
 
 
 @dataclass(frozen=True, slots=True)

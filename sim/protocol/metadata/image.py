@@ -26,12 +26,14 @@ from sim.protocol.metadata.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
     TopicRecord,
     UnregisterBrokerRecord,
 )
 from sim.protocol.metadata.server_configs import NO_FILE, ServerFile, effective, of_topics
+from sim.protocol.metadata.versions import SupportedFeatures
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Entity of a quota: see :class:`~sim.protocol.metadata.records.ClientQuotaRecord`."""
@@ -73,6 +75,17 @@ class BrokerRegistration:
     directories: tuple[str, ...] = ()
     registered_at: Offset = -1
     """Offset of the registration record: a broker that has applied it is caught up."""
+    features: SupportedFeatures = ()
+    """Features that it supports."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRegistration:
+    """Registration of one controller (KIP-919)."""
+
+    incarnation: str
+    features: SupportedFeatures
+    """Features that it supports."""
 
 
 @dataclass(slots=True)
@@ -101,6 +114,8 @@ class MetadataImage:
     ``metadata_records.MEMBERSHIP``."""
     acls: dict[str, Acl] = field(default_factory=dict)
     """ACLs by their ids, oldest first."""
+    controllers: dict[NodeId, ControllerRegistration] = field(default_factory=dict)
+    """Controllers that have registered."""
     changed: dict[TopicPartition, None] = field(default_factory=dict)
     """Partitions touched by partition records since the last :meth:`take_changed`, oldest first."""
     reconfigured: dict[str, None] = field(default_factory=dict)
@@ -150,6 +165,7 @@ class MetadataImage:
         self.client_quotas = fresh.client_quotas
         self.memberships = fresh.memberships
         self.acls = fresh.acls
+        self.controllers = fresh.controllers
 
     def take_changed(self) -> tuple[TopicPartition, ...]:
         """Partitions touched since the last call; a deleted one is not in ``partitions``."""
@@ -182,6 +198,7 @@ class MetadataImage:
             self.file,
             dict(self.memberships),
             dict(self.acls),
+            dict(self.controllers),
         )
 
     def config_of(self, topic: str, name: str, default: str) -> str:
@@ -262,7 +279,15 @@ def _register(image: MetadataImage, record: RegisterBrokerRecord, offset: Offset
         record.in_controlled_shutdown,
         record.directories,
         offset,
+        record.features,
     )
+
+
+def _register_controller(
+    image: MetadataImage, record: RegisterControllerRecord, _offset: Offset
+) -> None:
+    registered = ControllerRegistration(record.incarnation, record.features)
+    image.controllers[record.controller] = registered
 
 
 def _unregister(image: MetadataImage, record: UnregisterBrokerRecord, _offset: Offset) -> None:
@@ -414,4 +439,5 @@ _REPLAY: dict[type, Callable[..., None]] = {
     RemoveAccessControlEntryRecord: _remove_acl,
     ProducerIdsRecord: _give_producer_ids,
     FeatureLevelRecord: _finalize_feature,
+    RegisterControllerRecord: _register_controller,
 }

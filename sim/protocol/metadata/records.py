@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from sim.ids import BrokerEpoch, LeaderEpoch, NodeId, ProducerId
 from sim.protocol.acls import Acl
+from sim.protocol.metadata.versions import SupportedFeatures
 
 FENCE, UNFENCE = 1, -1
 """``BrokerRegistrationChangeRecord.fenced``: fence, unfence; 0 leaves it as it is."""
@@ -49,6 +50,8 @@ class RegisterBrokerRecord:
     fenced: bool
     in_controlled_shutdown: bool = False
     directories: tuple[str, ...] = ()
+    features: SupportedFeatures = ()
+    """Features that it supports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +210,8 @@ class RegisterControllerRecord:
 
     controller: NodeId
     incarnation: str
+    features: SupportedFeatures = ()
+    """Features that it supports."""
 
 
 @dataclass(frozen=True, slots=True)

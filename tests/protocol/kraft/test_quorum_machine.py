@@ -102,6 +102,21 @@ def test_a_voter_cut_off_comes_back_with_a_later_epoch_only_without_pre_votes():
             assert (member.role, member.quorum.epoch) == (Role.CANDIDATE, 7)
 
 
+def test_a_voter_of_a_release_without_pre_votes_says_so_and_keeps_its_epoch():
+    member = Member(state=QuorumState(5, B, -1), pre_votes=False)
+    response = member.ask(vote(C, pre_vote=True))
+    assert (response.error, response.granted) == (E.UNSUPPORTED_VERSION, False)
+    assert member.quorum.epoch == 5
+
+
+def test_a_prospective_member_is_a_candidate_once_a_voter_knows_no_pre_votes():
+    member = Member(state=QuorumState(5, B, -1))
+    member.fire()
+    assert member.role is Role.PROSPECTIVE
+    member.answer(C, VoteResponse(E.UNSUPPORTED_VERSION, False, -1, 5), VoteRequest)
+    assert (member.role, member.quorum.epoch) == (Role.CANDIDATE, 6)
+
+
 def test_a_leader_grants_nothing_in_its_epoch():
     member = leader()
     assert not member.ask(vote(epoch=1, last=(0, 9), pre_vote=True)).granted

@@ -67,18 +67,20 @@ class Guarded(SpecialWrite):
 class Marking(SpecialWrite):
     """Appends a coordinator's markers."""
 
-    __slots__ = ("_broker", "_request")
+    __slots__ = ("_broker", "_request", "_version")
 
-    def __init__(self, broker: NodeId, request: WriteTxnMarkersRequest) -> None:
+    def __init__(self, broker: NodeId, request: WriteTxnMarkersRequest, version: int) -> None:
         self._broker = broker
         self._request = request
+        # A leader before 4.2 and a coordinator of 4.2 speak the older of their versions (KIP-1228).
+        self._version = min(request.version, version)
 
     def write(self, replica: Replica, batch: Batch | None, now: Micros, out: Effects) -> Appended:
         """Appends the marker, with its trace row."""
         del batch
         request = self._request
         replica.transactional = True
-        appended = replica.leader_mark(request, timestamp_ms(now))
+        appended = replica.leader_mark(request, timestamp_ms(now), self._version)
         if appended.batch is not None:
             out.append(
                 Markers.row(
@@ -316,7 +318,7 @@ class TransactionPath:
             marker_token(token),
             -1,
             hosted.config.transaction.request_timeout_us,
-            Marking(hosted.broker, request),
+            Marking(hosted.broker, request, hosted.config.transaction.marker_version),
             tuple((partition, None) for partition in request.partitions),
             [],
             now,
