@@ -1,5 +1,6 @@
 """A fault in progress: it begins, it is healed, and it gives evidence of its effect."""
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple, Protocol
 
 
@@ -23,6 +24,42 @@ class Action(Protocol):
 
     def evidence(self) -> Evidence:
         """Evidence of its effect up to now."""
+
+
+class Step(NamedTuple):
+    """A step of a procedure."""
+
+    server: str
+    """Server whose turn it is; empty: the cluster's."""
+    text: str
+
+
+class Procedure(ABC):
+    """Base of faults that take steps, each of which is written down."""
+
+    def __init__(self) -> None:
+        self._taken: list[Step] = []
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Begins the procedure."""
+
+    @abstractmethod
+    def heal(self) -> bool:
+        """Continues as far as possible now; true at the end."""
+
+    @abstractmethod
+    def evidence(self) -> Evidence:
+        """Evidence of its effect up to now."""
+
+    def note(self, server: str, text: str) -> None:
+        """Notes a step."""
+        self._taken.append(Step(server, text))
+
+    def take_steps(self) -> list[Step]:
+        """Steps since the last call."""
+        taken, self._taken = self._taken, []
+        return taken
 
 
 class Instant:

@@ -14,7 +14,7 @@ that makes its own worker.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import ClassVar, Final, Literal, Self, TypeAlias, cast
+from typing import ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, cast
 
 from sim.faults.action import Action
 from sim.faults.after import After
@@ -27,7 +27,7 @@ Form: TypeAlias = Literal[
     "whole", "ratio", "flag", "word", "directory", "other directory", "partition", "replica",
     "topic", "config",
     "broker config", "broker", "brokers", "more partitions", "offset", "quota", "acl", "faults",
-    "partitions", "seek", "reset", "group",
+    "partitions", "seek", "reset", "group", "release", "metadata release",
 ]  # fmt: skip
 """Notation of a key's value: its type, its resolution, and its text."""
 
@@ -43,6 +43,16 @@ Hits: TypeAlias = Literal[
 
 Outage: TypeAlias = Literal["", "service", "data"]
 """Loss of a broker while a fault lasts: nothing, its service, or its disks' data as well."""
+
+
+class Release(NamedTuple):
+    """A release of Kafka, and the feature levels of its upgrade."""
+
+    name: str
+    before: str
+    """The release before it; empty for the first that is known."""
+    levels: tuple[tuple[str, int], ...]
+
 
 _KEY: Final = "key"
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sim.faults.action import Action, Evidence
+from sim.faults.action import Action, Evidence, Procedure
 from sim.faults.fault import Fault
 from sim.faults.process import start_stopped
 from sim.faults.resolve import DiskTroubles, Site
@@ -154,7 +154,9 @@ class Injector:
             return
         if entry.fault.is_instant():
             return
-        if not entry.action.heal():
+        is_done = entry.action.heal()
+        self._write_steps(entry)
+        if not is_done:
             if not entry.healing:
                 entry.healing = True
                 self._kernel.call_in(RETRY_US, self._heal_again, entry)
@@ -162,6 +164,22 @@ class Injector:
         entry.healed_us = self._kernel.now()
         entry.proof = entry.action.evidence()
         self._write(entry, "healed")
+
+    def _write_steps(self, entry: _Entry) -> None:
+        """Writes the steps that a procedure has taken."""
+        action = entry.action
+        steps = action.take_steps() if isinstance(action, Procedure) else []
+        for step in steps:
+            row = Faults.row(
+                fault=entry.fault.index,
+                kind=entry.fault.kind,
+                phase="step",
+                target=entry.fault.target_text,
+                resolved=step.server,
+                took_effect=True,
+                effect=step.text,
+            )
+            self._trace.write(self._kernel.now(), row)
 
     def _heal_again(self, entry: _Entry) -> None:
         entry.healing = False

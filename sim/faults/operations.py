@@ -1,7 +1,8 @@
 """Requests of an administrator to the running cluster, as entries of the calendar.
 
 Source: ``kafka-topics``, ``kafka-configs``, ``kafka-reassign-partitions``,
-``kafka-leader-election``, ``kafka-delete-records``, ``AdminClient.alterReplicaLogDirs``.
+``kafka-leader-election``, ``kafka-delete-records``, ``kafka-features``,
+``AdminClient.alterReplicaLogDirs``.
 """
 
 from abc import abstractmethod
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal, NamedTuple
 
 from sim.faults.action import Action, Evidence, Instant
-from sim.faults.fault import Fault, Span, key
+from sim.faults.fault import Fault, Release, Span, key
 from sim.faults.resolve import Site
 from sim.faults.surface import Administrator, Broker, Operation, World
 from sim.ids import NodeId, TopicPartition, server_name
@@ -24,6 +25,7 @@ from sim.protocol.messages.admin import (
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
     QuotaAlteration,
+    UpdateFeaturesRequest,
     quota_entity_text,
 )
 from sim.protocol.messages.base import Request
@@ -341,8 +343,41 @@ class RemoveAcl(_OfAcls):
         return DeleteAclsRequest(self.acls)
 
 
+@dataclass(frozen=True, kw_only=True)
+class UpgradeFeatures(Administration):
+    """The administrator upgrades finalized features to the levels of a release."""
+
+    kind = "upgrade-features"
+    proof = f"{_COMMITTED}, and they were lower before"
+    absent_with: ClassVar[tuple[str, ...]] = ("raft", "zookeeper")
+    alternatives: ClassVar[tuple[str, ...]] = ("release", "metadata")
+    release: Release | None = field(
+        default=None, metadata=key("release", "release", "all features, as --release-version does")
+    )
+    metadata: Release | None = field(
+        default=None,
+        metadata=key("metadata", "metadata release", "metadata.version alone, as --metadata does"),
+    )
+
+    @property
+    def to(self) -> Release:
+        """The release, with the requested levels."""
+        found = self.release or self.metadata
+        assert found is not None, "the scenario has checked it"
+        return found
+
+    @property
+    def target_text(self) -> str:
+        """The features, and the release."""
+        return f"{'metadata.version' if self.release is None else 'features'} of {self.to.name}"
+
+    def request(self) -> UpdateFeaturesRequest:
+        """All levels in one request."""
+        return UpdateFeaturesRequest(self.to.levels)
+
+
 ADMINISTRATION: Final[tuple[type[Fault], ...]] = (
     CreateTopic, DeleteTopic, CreatePartitions, AlterConfig, Reassign, CancelReassignment,
     ElectLeader, DeleteRecords, AlterReplicaLogDirs, AlterClientQuotas,
-    AddAcl, RemoveAcl,
+    AddAcl, RemoveAcl, UpgradeFeatures,
 )  # fmt: skip

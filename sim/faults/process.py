@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from sim.faults.action import Evidence
-from sim.faults.fault import NOTHING, Fault, Hits, Outage, Span, TargetFault, key
+from sim.faults.action import Evidence, Procedure
+from sim.faults.fault import NOTHING, Fault, Hits, Outage, Release, Span, TargetFault, key
 from sim.faults.resolve import Site
 from sim.faults.surface import Host, Process, World
-from sim.units import Micros
+from sim.protocol.messages.admin import UpdateFeaturesRequest
+from sim.units import SECOND, Micros
 
 _ACKS_1: Final = f"{NOTHING}; with acks=1 acknowledged records"
 
@@ -142,11 +143,19 @@ def _evidence_of(verb: str, names: Sequence[str], otherwise: str) -> Evidence:
     return Evidence(took_effect=True, effect=f"{verb} {', '.join(names)}")
 
 
-class RollingProcedure:
-    """Restarts servers in the given order.
+FINALIZE_EVERY_US: Final[Micros] = SECOND
+"""Time until a refused upgrade of features is tried again; a modelling choice."""
+
+FINALIZE_TIMES: Final = 30
+"""Number of attempts: controllers register a moment after they have started."""
+
+
+class RollingProcedure(Procedure):
+    """Restarts servers in the given order, perhaps with another release.
 
     The administrator stops one, leaves it down for a while, starts it, waits until it is back in
-    every ISR that it belongs to, and a little longer; then the next. Healing undoes nothing.
+    every ISR that it belongs to, and a little longer; then the next. Healing undoes nothing. At the
+    end of an upgrade features may be upgraded, too.
 
     Args:
         fault: Down time of each, and waiting time when it is back.
@@ -155,9 +164,11 @@ class RollingProcedure:
     """
 
     def __init__(self, fault: "RollingRestart", names: Sequence[str], site: Site) -> None:
+        super().__init__()
         self._world = site.world
         self._fault = fault
         self._now = site.now
+        self._finalized = ""
         self._restarted: list[str] = []
         self._skipped: list[str] = []
         self._steps = self._procedure(names)
@@ -178,32 +189,72 @@ class RollingProcedure:
         text = f"restarted {', '.join(self._restarted)}" if self._restarted else "nobody ran"
         if self._skipped:
             text += f"; not running: {', '.join(self._skipped)}"
+        if self._fault.to is not None and self._restarted:
+            text += f" with {self._fault.to.name}"
+        text += self._finalized
         if not self._over:
             text += "; not at its end"
         return Evidence(bool(self._restarted), text)
 
     def _procedure(self, names: Sequence[str]) -> Iterator[str]:
         """Yields whenever it has to wait."""
+        while self._is_ahead():
+            yield "servers run older releases"
         for name in names:
             process = self._world.nodes[name]
             if not process.running or process.paused:
                 self._skipped.append(name)
                 continue
             yield from self._restart(name, process)
+        if self._fault.to is not None and self._fault.finalize:
+            yield from self._finalize(self._fault.to)
 
     def _restart(self, name: str, process: Process) -> Iterator[str]:
         self._restarted.append(name)
         process.shut_down()
         while process.running:
             yield "it is stopping"
+        self._note(name, "has stopped")
         yield from self._wait(self._fault.down_us)
         while not self._world.host_of(name).powered:
             yield "its host has no power"
         if not process.running:
+            if self._fault.to is not None:
+                self._world.install(name, self._fault.to.name)
             process.start()
+            self._note(name, "runs")
         while not self._world.is_in_sync(name):
             yield "it is catching up"
+        self._note(name, "is in sync")
         yield from self._wait(self._fault.settle_us)
+
+    def _is_ahead(self) -> bool:
+        """True while a server runs a release before the last one, which two apart would not go."""
+        to = self._fault.to
+        if to is None:
+            return False
+        found = [self._world.release_of(name) for name in self._world.servers]
+        return any(release not in {to.before, to.name} for release in found)
+
+    def _note(self, server: str, text: str) -> None:
+        """Notes a step of an upgrade; a restart with the same release has none."""
+        if self._fault.to is not None:
+            self.note(server, f"{text} {self._fault.to.name}" if text == "runs" else text)
+
+    def _finalize(self, release: Release) -> Iterator[str]:
+        """Upgrades features, which is tried again while a server is not ready for it."""
+        outcome = ""
+        for _ in range(FINALIZE_TIMES):
+            request = UpdateFeaturesRequest(release.levels)
+            operation = self._world.administrator.operate(request)
+            while not operation.is_done:
+                yield "the controller decides"
+            outcome = f"features of {release.name}: {operation.outcome}"
+            if operation.accepted:
+                break
+            yield from self._wait(FINALIZE_EVERY_US)
+        self._note("", outcome)
+        self._finalized = f"; {outcome}"
 
     def _wait(self, duration: Micros) -> Iterator[str]:
         until = self._now() + duration
@@ -280,6 +331,14 @@ class RollingRestart(TargetFault):
     settle_us: Micros = field(
         default=0,
         metadata=key("settle", "duration", "how long to wait when each one is back in sync"),
+    )
+
+    to: Release | None = field(
+        default=None, metadata=key("to", "release", "the next release, which each one runs then")
+    )
+    finalize: bool | None = field(
+        default=None,
+        metadata=key("finalize", "flag", "with to: features are upgraded, too, at the end"),
     )
 
     def on(self, names: tuple[str, ...], site: Site) -> RollingProcedure:

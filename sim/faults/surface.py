@@ -133,6 +133,10 @@ class Operation(Protocol):
     """A request of the administrator."""
 
     @property
+    def is_done(self) -> bool:
+        """True if a server has answered, or none did in time."""
+
+    @property
     def accepted(self) -> bool:
         """True if a server has carried out any of it."""
 
@@ -331,6 +335,12 @@ class World(Protocol):
         A broker is unfenced and in the ISR of all its partitions; a controller runs, and there is
         an active one.
         """
+
+    def release_of(self, name: str) -> str:
+        """Release of Kafka that is installed on a server; empty for one that is not Kafka's."""
+
+    def install(self, name: str, release: str) -> None:
+        """Installs a release of Kafka on a server that is down; its next process runs it."""
 
     def is_member(self, name: str) -> bool:
         """True if a broker is registered, alive or not."""

@@ -196,6 +196,17 @@ class Cluster:
             )
         )
 
+    def release_of(self, name: str) -> str:
+        """Release of Kafka that is installed on a server; empty for one that is not Kafka's."""
+        node = self.nodes[name]
+        return node.release if isinstance(node, BrokerNode | ControllerNode) else ""
+
+    def install(self, name: str, release: str) -> None:
+        """Installs a release of Kafka on a server that is down; its next process runs it."""
+        node = self.nodes[name]
+        assert isinstance(node, BrokerNode | ControllerNode), f"{name} is no server of Kafka"
+        node.install(release)
+
     def is_member(self, name: str) -> bool:
         """True if a broker is registered, alive or not."""
         broker = self.broker(name)

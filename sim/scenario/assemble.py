@@ -27,6 +27,7 @@ from sim.scenario.model.topics import TopicModel, TopicSpec
 from sim.scenario.model.types import filled
 from sim.scenario.off_default import off_default
 from sim.scenario.releases import clients as release_rules
+from sim.scenario.releases import upgrades
 from sim.scenario.rules import (
     connectors,
     hardware,
@@ -128,6 +129,11 @@ def assemble(model: ScenarioModel, name: str, directory: Path | None = None) -> 
         name=name,
     )
     _below(("faults",), lambda: _check_faults(scenario))
+    transacts = any(
+        any(client.transactional_ids for client in clients)
+        for clients in (producers, processors, connected)
+    )
+    upgrades.check(cluster, scenario.faults, scenario.behaviours, transacts=transacts)
     limits.check(scenario)
     return off_default(scenario)
 

@@ -11,10 +11,14 @@ RUN_TABLES: Final[tuple[Table, ...]] = (
         Column("fault", "int32", "its place in the scenario, from 0"),
         Column("kind", "string", "as in the scenario"),
         Column(
-            "phase", "string", "began, healed; concluded: the outcome of an administrator's request"
+            "phase",
+            "string",
+            "began, healed; step: of an upgrade; concluded: the outcome of an operation",
         ),
         Column("target", "string", "as in the scenario"),
-        Column("resolved", "string", "what the target meant at that instant"),
+        Column(
+            "resolved", "string", "what the target meant at that instant; of a step: the server"
+        ),
         Column("took_effect", "bool", "whether anything was different because of it"),
         Column("effect", "string", "what it did, in words"),
     ),

@@ -7,6 +7,8 @@ error that ends one role ends both.
 Source: ``kafka.server.{KafkaRaftServer,SharedServer}`` (4.1).
 """
 
+from collections.abc import Mapping
+
 from sim.errors import StorageFailed
 from sim.ids import METADATA_PARTITION, NO_LEADER, LeaderEpoch, NodeId
 from sim.nodes.broker.control_plane import Control
@@ -79,6 +81,8 @@ class CombinedNode(BrokerNode):
     ) -> None:
         super().__init__(node_id, host, world, cpu, settings)
         self.role = ControllerRole(self, controller)
+        self.controller_releases: Mapping[str, ControllerSettings] = {}
+        """Settings of its controller in later releases, by their names."""
         self._leaving = False
         self.performers |= self.role.performers
 
@@ -117,6 +121,11 @@ class CombinedNode(BrokerNode):
         self.role.machine = None
         self._leaving = False
         super().boot()
+
+    def install(self, release: str) -> None:
+        """Installs a later release, for both roles."""
+        super().install(release)
+        self.role.install(self.controller_releases[release])
 
     def stop(self, port: Port, effect: object) -> None:
         """The broker has shut down; an active controller names its successors, and waits."""

@@ -7,6 +7,7 @@ from sim.nodes.broker.directory_moves import DirectoryMoves
 from sim.nodes.broker.dynamic_configs import DynamicBrokerConfig
 from sim.nodes.broker.logs import BrokerLogs
 from sim.nodes.broker.replicas import Replicas
+from sim.nodes.broker.settings import BrokerSettings
 from sim.nodes.broker.transactions import BrokerTransactions
 from sim.nodes.process.dispatcher import Performer
 from sim.nodes.process.port import Port
@@ -97,6 +98,10 @@ class Control:
         """Performers of its machines' effects."""
         self.published = False
         """True once this process has applied any metadata."""
+
+    def install(self, settings: BrokerSettings) -> None:  # noqa: ARG002 - of KRaft
+        """Takes the settings of another release, for the next process."""
+        raise AssertionError("only brokers under KRaft are upgraded")
 
     @property
     @abstractmethod

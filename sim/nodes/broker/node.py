@@ -6,6 +6,7 @@ control plane's. The node pays for their work, performs their effects, and keeps
 Source: ``kafka.server.BrokerServer``.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from sim.errors import CorruptRecord, StorageFailed
@@ -101,6 +102,9 @@ class BrokerNode(ServerNode):
     ) -> None:
         super().__init__(node_id, server_name(node_id), host, world, cpu)
         self.settings = settings
+        self.release = ""
+        self.releases: Mapping[str, BrokerSettings] = {}
+        """Settings of later releases, by their names."""
         if settings.codecs:
             self.codec_costs = ProduceCosts(self._record_rules)
         self._arrivals: list[tuple[TopicPartition, int]] = []
@@ -299,23 +303,13 @@ class BrokerNode(ServerNode):
     def _publisher(self) -> MetadataPublisher:
         replicas = self.replicas
         dynamic = DynamicBrokerConfig(
-            self.image.file,
-            self.host,
-            replicas,
-            self.settings.upkeep,
-            self._clean_with,
+            self.image.file, self.host, replicas, self.settings.upkeep, self._clean_with,
             self.setting_changes,
-        )
+        )  # fmt: skip
         return MetadataPublisher(
-            self,
-            self.image,
-            replicas,
-            self.logs,
-            self.moves,
-            self.transactions,
-            self.metadata_api,
-            dynamic,
-        )
+            self, self.image, replicas, self.logs, self.moves, self.transactions,
+            self.metadata_api, dynamic,
+        )  # fmt: skip
 
     def _clean_with(self, settings: UpkeepSettings) -> None:
         if self._cleaner is not None:
@@ -345,6 +339,13 @@ class BrokerNode(ServerNode):
         if self.ports:
             self.storage.note_ends()
         super()._die(state)
+
+    def install(self, release: str) -> None:
+        """Installs a later release: its next process has the settings of that one."""
+        assert not self.running, f"{self.name} is running"
+        self.release, self.settings = release, self.releases[release]
+        self.image.file = self._known.file = self.settings.file.of(self.node_id)
+        self.control.install(self.settings)
 
     def shut_down(self) -> None:
         """SIGTERM: hands leadership over, flushes, stops; delayed while the JVM collects."""

@@ -39,6 +39,11 @@ class Operation:
         """``None`` until it is done."""
 
     @property
+    def is_done(self) -> bool:
+        """True if a server has answered, or none did in time."""
+        return self.errors is not None
+
+    @property
     def accepted(self) -> bool:
         """True if a server has carried out any of it."""
         return any(error is ErrorCode.NONE for _, error in self.errors or ())

@@ -9,6 +9,8 @@ Left out: the start of a JVM, and the cost of a record to the controller's threa
 Source: ``kafka.server.ControllerServer``, ``kafka.raft.KafkaRaftManager`` (4.1).
 """
 
+from collections.abc import Mapping
+
 from sim.errors import StorageFailed
 from sim.ids import (
     METADATA_PARTITION,
@@ -61,6 +63,9 @@ class ControllerNode(ServerNode):
     ) -> None:
         super().__init__(node_id, server_name(node_id), host, world, cpu)
         self.settings = settings
+        self.release = ""
+        self.releases: Mapping[str, ControllerSettings] = {}
+        """Settings of later releases, by their names."""
         self._role = ControllerRole(self, settings)
         self._quorum: Quorum | None = None
         self._manager: LogManager | None = None
@@ -178,6 +183,12 @@ class ControllerNode(ServerNode):
         )
         self.note_state("running")
         self.deliver(quorum_port, QuorumStarted())
+
+    def install(self, release: str) -> None:
+        """Installs a later release: its next process has the settings of that one."""
+        assert not self.running, f"{self.name} is running"
+        self.release, self.settings = release, self.releases[release]
+        self._role.install(self.settings)
 
     def shut_down(self) -> None:
         """Stops in good order: a leader first names its successors, and waits for one."""

@@ -22,3 +22,9 @@ DEFAULT: Final = "4.3"
 def is_since(version: str, first: str) -> bool:
     """True if the version is the first one, or newer."""
     return VERSIONS.index(version) >= VERSIONS.index(first)
+
+
+def before(version: str) -> str:
+    """The version before it; empty for the first one."""
+    place = VERSIONS.index(version)
+    return VERSIONS[place - 1] if place else ""

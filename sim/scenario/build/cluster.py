@@ -7,15 +7,13 @@ clients' own network.
 from dataclasses import replace
 from pathlib import Path
 
-from sim.faults.operations import Administration, AlterClientQuotas
-from sim.ids import FIRST_ZOOKEEPER_ID, OBJECT_STORE_ID, TRANSACTIONS_TOPIC, server_name
+from sim.ids import FIRST_ZOOKEEPER_ID, OBJECT_STORE_ID, server_name
 from sim.kernel import Kernel
 from sim.log.directory.names import directory_name
 from sim.log.store.files import FileStore
 from sim.nodes.apps.processor import ProcessorNode
 from sim.nodes.broker.combined import CombinedNode
 from sim.nodes.broker.node import BrokerNode
-from sim.nodes.broker.settings import BrokerSettings
 from sim.nodes.clients.admin import AdminNode
 from sim.nodes.clients.closed_loop import ClosedLoopNode
 from sim.nodes.clients.consumer import ConsumerConfig, ConsumerNode
@@ -25,39 +23,29 @@ from sim.nodes.clients.share_consumer import ShareConsumerNode
 from sim.nodes.clients.transactional_producer import TransactionalProducerNode
 from sim.nodes.cluster import Cluster
 from sim.nodes.controller.node import ControllerNode
-from sim.nodes.controller.role import ControllerSettings
 from sim.nodes.object_store import ObjectStoreNode
 from sim.nodes.process.base import Node
-from sim.nodes.storage.log_dirs import directory_id
 from sim.nodes.zookeeper.node import ZooKeeperNode
-from sim.protocol.broker.lifecycle import LifecycleConfig
-from sim.protocol.controller.mutation_quotas import MutationQuotaConfig
-from sim.protocol.controller.types import ControllerConfig
 from sim.protocol.messages.cluster import NewTopic
-from sim.protocol.metadata.records import Voter
-from sim.protocol.quotas.client import ClientQuotaConfig
 from sim.protocol.zk_mode.trace_rows import ZkTraceRows
 from sim.rng import Streams
 from sim.scenario.build import client_configs, tiered, translate
 from sim.scenario.build import zookeeper as zookeeper_runs
 from sim.scenario.build.partitioners import partitioner_of
+from sim.scenario.build.servers import ServerSettings
 from sim.scenario.build.workloads import surges_of, workload_of
 from sim.scenario.model import authentication
-from sim.scenario.model.acls import authorizer_config
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ServerSpec
-from sim.scenario.rules import membership, quotas, share_groups
+from sim.scenario.releases import upgrades
+from sim.scenario.rules import share_groups
 from sim.scenario.rules.internal_topics import offsets_topic
-from sim.scenario.rules.replication import raft_config
 from sim.scenario.rules.topic_configs import (
-    changed_names,
     may_be_compacted,
-    server_file,
     topic_configs,
     without_inherited,
 )
 from sim.scenario.scenario import Scenario
-from sim.scenario.settings.facts import features_of
 from sim.scenario.settings.resolved import Config
 from sim.substrate.disk import Disk
 from sim.substrate.host import Host, HostSpec
@@ -94,9 +82,11 @@ class Builder:
             idle_us=NEVER if self._is_raft else translate.idle_us(config),
         )
         self._cpu = translate.cpu_spec(scenario.cluster.cpu)
-        self._changing = changed_names(scenario.faults)
-        self._clients = scenario.cluster, scenario.producers, scenario.consumers
-        self._file = server_file(config, self._changing)
+        self._settings = ServerSettings(scenario, scenario.cluster.kafka)
+        self._file = self._settings.file
+        self._later = [
+            ServerSettings(scenario, release) for release in upgrades.releases(scenario.faults)
+        ]
         self._voters = tuple(c.node for c in scenario.cluster.controllers)
         self._brokers = tuple(b.node for b in scenario.cluster.brokers)
         self.bootstrap = tuple(b.node for b in scenario.cluster.first_brokers)
@@ -115,9 +105,11 @@ class Builder:
         inter_broker = self.tls(self.scenario.cluster.config.text("security.inter.broker.protocol"))
         for server in () if combined else self.scenario.cluster.controllers:
             host = self._server_host(server)
-            self.cluster.add(
-                ControllerNode(server.node, host, self.cluster, self._cpu, self._controller())
-            )
+            settings = self._settings.controller()
+            controller = ControllerNode(server.node, host, self.cluster, self._cpu, settings)
+            controller.release = self._settings.release
+            controller.releases = {each.release: each.controller() for each in self._later}
+            self.cluster.add(controller)
         self._zookeepers()
         self._object_store()
         for server in self.scenario.cluster.brokers:
@@ -129,12 +121,21 @@ class Builder:
             self.cluster.add(broker)
 
     def _server(self, server: ServerSpec, host: Host) -> BrokerNode:
-        settings, cpu = self._broker(server.rack), self._cpu
+        settings, cpu = self._settings.broker(server.rack), self._cpu
         if self._is_raft:
             cpu = replace(cpu, young_bytes=0)  # its brokers have no JVM
+        broker: BrokerNode
         if server.node not in self._voters:
-            return BrokerNode(server.node, host, self.cluster, cpu, settings)
-        return CombinedNode(server.node, host, self.cluster, cpu, settings, self._controller())
+            broker = BrokerNode(server.node, host, self.cluster, cpu, settings)
+        else:
+            both = CombinedNode(
+                server.node, host, self.cluster, cpu, settings, self._settings.controller()
+            )
+            both.controller_releases = {each.release: each.controller() for each in self._later}
+            broker = both
+        broker.release = self._settings.release
+        broker.releases = {each.release: each.broker(server.rack) for each in self._later}
+        return broker
 
     def _object_store(self) -> None:
         model = self.scenario.cluster.object_store
@@ -197,144 +198,6 @@ class Builder:
             table.add((kernel.now(), node, number, operation, size, started, file))
 
         disk.on_io = note
-
-    def _controller(self) -> ControllerSettings:
-        config = self.scenario.cluster.config
-        controller = self._controller_config()
-        return ControllerSettings(
-            self._voters,
-            translate.quorum_config(config, self.scenario.behaviours),
-            controller,
-            translate.metadata_log_config(config, controller.features),
-            self._initial_voters(),
-        )
-
-    def _initial_voters(self) -> tuple[Voter, ...]:
-        initial = self._voters[: self.scenario.cluster.initial_controllers]
-        return tuple(Voter(node, directory_id(server_name(node), 0, 0)) for node in initial)
-
-    def _controller_config(self) -> ControllerConfig:
-        config = self.scenario.cluster.config
-        levels = features_of(config.version)
-        return ControllerConfig(
-            session_timeout_us=config.micros("broker.session.timeout.ms"),
-            no_op_interval_us=config.micros("metadata.max.idle.interval.ms"),
-            preferred_interval_us=config.micros("leader.imbalance.check.interval.seconds"),
-            unclean_interval_us=config.micros("unclean.leader.election.interval.ms"),
-            auto_leader_rebalance=config.flag("auto.leader.rebalance.enable"),
-            elr=self.scenario.behaviours["recovery"] == "elr",
-            metadata_version=levels["metadata.version"],
-            more_features=translate.more_features(levels, shares=self._has_share_groups()),
-            group_version=levels.get("group.version", 0),
-            checks_eligibility=self.scenario.behaviours["isr.eligibility"] == "kip841",
-            bumps_on_shrink=self.scenario.behaviours["leader_epoch.isr_shrink"] != "kept",
-            bumps_for_leaders=self.scenario.behaviours["leader_epoch.isr_shrink"] == "bumped",
-            rack_aware=self.scenario.behaviours["placement"] == "rack_aware",
-            raft=self._is_raft,
-            mutation_quotas=self._mutation_quotas(),
-            balancer=membership.balancer_config(config),
-            transaction_version=translate.transaction_version(self.scenario.behaviours),
-            file=self._file,
-            cluster_configs=tuple(
-                (name, self._file.settings[name])
-                for name in ("min.insync.replicas",)
-                if name in self._changing
-            ),
-        )
-
-    def _broker(self, rack: str = "") -> BrokerSettings:
-        config = self.scenario.cluster.config
-        ensemble = self.scenario.cluster.zookeeper
-        placed = self.scenario.cluster.internal_assignment(TRANSACTIONS_TOPIC)
-        transaction = translate.transaction_config(config, self.scenario.behaviours, placed)
-        transaction = replace(
-            transaction,
-            state_inherited=without_inherited(transaction.state_inherited, self._file),
-        )
-        return BrokerSettings(
-            self._voters,
-            dynamic_quorum=bool(self.scenario.cluster.initial_controllers),
-            zookeeper=None
-            if ensemble is None
-            else zookeeper_runs.broker_settings(
-                self.scenario.cluster, self.scenario.behaviours, rack, self.scenario.faults
-            ),
-            transaction=transaction,
-            replica=translate.replica_config(
-                config,
-                self.scenario.behaviours,
-                self.scenario.cluster.disk.directories,
-                zookeeper=ensemble is not None,
-                changing=self._changing,
-            ),
-            file=self._file,
-            raft=raft_config(self.scenario.cluster.replication, config),
-            quorum=translate.quorum_config(config, self.scenario.behaviours),
-            lifecycle=LifecycleConfig(
-                heartbeat_interval_us=config.micros("broker.heartbeat.interval.ms"),
-                session_timeout_us=config.micros("broker.session.timeout.ms"),
-                registration_timeout_us=config.micros("initial.broker.registration.timeout.ms"),
-                directory_failure_timeout_us=config.micros("log.dir.failure.timeout.ms"),
-            ),
-            group=translate.group_config(config, self.scenario.behaviours),
-            shares=share_groups.share_config(
-                config, self.scenario.consumers, self.scenario.behaviours
-            ),
-            share_coordinator=share_groups.share_coordinator_config(config),
-            metadata_log=translate.metadata_log_config(config, self._controller_config().features),
-            high_watermark_checkpoint_us=config.micros(
-                "replica.high.watermark.checkpoint.interval.ms"
-            ),
-            recovery_threads=config.number("num.recovery.threads.per.data.dir"),
-            recovery_point_checkpoint_us=config.micros("log.flush.offset.checkpoint.interval.ms"),
-            file_delete_delay_us=config.micros("log.segment.delete.delay.ms"),
-            producers=translate.producer_upkeep(config, self.scenario.behaviours),
-            upkeep=translate.upkeep_settings(config, self.scenario.behaviours),
-            client_quotas=self._quotas(),
-            connections=quotas.connection_config(config, has_quotas=self._has_quotas()),
-            authorizer=authorizer_config(*self._clients),
-            security=authentication.listener_security(*self._clients),
-            tiered=tiered.tiered_config(config, self.scenario.behaviours),
-            codecs=self._compresses(),
-            heap=translate.heap_spec(self.scenario.cluster.heap),
-        )
-
-    def _has_quotas(self) -> bool:
-        """True if a client could ever have a quota."""
-        altered = any(isinstance(fault, AlterClientQuotas) for fault in self.scenario.faults)
-        return altered or bool(self.scenario.quotas)
-
-    def _has_share_groups(self) -> bool:
-        return any(group.is_share for group in self.scenario.consumers)
-
-    def _mutation_quotas(self) -> MutationQuotaConfig | None:
-        """``None`` where no client could ever have a quota."""
-        if not self._has_quotas():
-            return None
-        return quotas.mutation_config(self.scenario.cluster.config, self.scenario.behaviours)
-
-    def _quotas(self) -> ClientQuotaConfig | None:
-        """``None`` where no client could ever have a quota."""
-        scenario = self.scenario
-        if not self._has_quotas():
-            return None
-        loads: list[ProducerSpec | ConsumerSpec] = [*scenario.producers, *scenario.consumers]
-        return quotas.quota_config(scenario.cluster.config, scenario.behaviours, loads)
-
-    def _compresses(self) -> bool:
-        """True if a batch could ever be compressed; settings of topics may change on the way."""
-        scenario = self.scenario
-        return (
-            any(p.config.text("compression.type") != "none" for p in scenario.producers)
-            or any(t.producer.text("compression.type") != "none" for t in scenario.processors)
-            or any(
-                c.is_source and c.client.text("compression.type") != "none"
-                for c in scenario.connectors
-            )
-            or any(t.config.text("compression.type") != "producer" for t in scenario.topics)
-            or any(isinstance(fault, Administration) for fault in scenario.faults)
-            or scenario.is_target
-        )
 
     # -- topics -----------------------------------------------------------------------------------
 

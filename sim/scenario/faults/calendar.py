@@ -13,6 +13,7 @@ from sim.faults.after import After
 from sim.faults.fault import Fault
 from sim.faults.links import OnLinks
 from sim.faults.operations import CreateTopic, DeleteTopic
+from sim.faults.process import RollingRestart
 from sim.faults.target import TargetKind
 from sim.scenario.faults import chance
 from sim.scenario.faults.entries import fault_of
@@ -209,7 +210,9 @@ def _check_overlap(fault: Fault, earlier: Sequence[_Taken]) -> None:
     for since, until, other in earlier:
         if (until is not None and until < begin) or (end is not None and end < since):
             continue
-        common = _common(fault, other) if other.place == fault.place else ""
+        if other.place != fault.place or _are_upgrades(fault, other):
+            continue
+        common = _common(fault, other)
         if common and _at_once(fault, other):
             raise Problem(
                 ("at",),
@@ -217,6 +220,16 @@ def _check_overlap(fault: Fault, earlier: Sequence[_Taken]) -> None:
                 "one fault of a kind on a target at a time",
                 _after(other),
             )
+
+
+def _are_upgrades(fault: Fault, other: Fault) -> bool:
+    """True for upgrades to two releases: the later one waits for the other."""
+    return (
+        isinstance(fault, RollingRestart)
+        and isinstance(other, RollingRestart)
+        and None not in (fault.to, other.to)
+        and fault.to != other.to
+    )
 
 
 def check_deletions(faults: Sequence[Fault]) -> None:

@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 from typing import Any, Final
 
 from sim.faults.broker_configs import BrokerConfigChange
-from sim.faults.fault import Fault, Form, Key
+from sim.faults.fault import Fault, Form, Key, Release
 from sim.faults.operations import ConfigChange
 from sim.faults.target import Target
 from sim.ids import NodeId, TopicPartition
@@ -17,13 +17,16 @@ from sim.protocol.acls import Acl
 from sim.protocol.messages.admin import QuotaAlteration
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.cluster import NewTopic
+from sim.protocol.metadata.versions import FEATURE
 from sim.protocol.zk_mode.znodes import CONTROL_REQUESTS
 from sim.scenario import tiered
+from sim.scenario.behaviours.versions import before
 from sim.scenario.faults import chance
 from sim.scenario.faults.targets import Targets
 from sim.scenario.model.acls import acls_of, check_has_authorizer
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.machines import LatencyModel
+from sim.scenario.releases import upgrades
 from sim.scenario.rules import cross as cross_rules
 from sim.scenario.rules.quotas import check_replication, quota_of
 from sim.scenario.rules.topic_configs import changes_of, topic_configs, topic_settings
@@ -291,6 +294,14 @@ class _Entry:
         check_has_authorizer(self.cluster)
         return acls_of(model)
 
+    def release(self, _: Key, name: str) -> Release:
+        """A release, with the levels to which its features are upgraded."""
+        return Release(name, before(name), tuple(upgrades.levels_of(name).items()))
+
+    def metadata_release(self, _: Key, name: str) -> Release:
+        """A release, with its ``metadata.version`` alone."""
+        return Release(name, before(name), ((FEATURE, upgrades.levels_of(name)[FEATURE]),))
+
     def choices(self, key: Key, models: list[schema.FaultModel]) -> tuple[Fault, ...]:
         """Faults without times of their own."""
         recurs = getattr(self.model, "mtbf", None) is not None
@@ -326,6 +337,8 @@ _RESOLVERS: Final[dict[Form, Callable[[_Entry, Key, Any], object]]] = {
     "brokers": _Entry.brokers,
     "quota": _Entry.quota,
     "acl": _Entry.acl,
+    "release": _Entry.release,
+    "metadata release": _Entry.metadata_release,
     "faults": _Entry.choices,
 }
 """Of forms whose values are more than what is written."""

@@ -14,7 +14,7 @@ from sim.faults.registry import KINDS
 from sim.scenario.model.acls import AclModel
 from sim.scenario.model.machines import LatencyModel
 from sim.scenario.model.quotas import QuotaModel
-from sim.scenario.model.types import Bandwidth, ConfigSchema, Duration, Strict, When, Words
+from sim.scenario.model.types import Bandwidth, ConfigSchema, Duration, Strict, Version, When, Words
 
 
 class FaultModel(Strict, frozen=True):
@@ -101,6 +101,8 @@ _TYPES: Final[dict[Form, Any]] = {
     "seek": _Whole | Literal["beginning", "end"],
     "reset": _Whole | Literal["earliest", "latest", "current"],
     "group": str,
+    "release": Version,
+    "metadata release": Version,
 }
 
 
