@@ -32,9 +32,13 @@ BOTH = """
 """
 
 
-def go(out, release, faults, servers="controllers: 3"):
+def go(
+    out, release, faults, servers="controllers: 3", *, acks="all", rate="50/s", seed=3, lasts="22s"
+):
     text = TEXT.format(release=release, faults=faults, servers=servers)
-    run(load_text(text, "upgrade"), out=out / "run")
+    text = text.replace("acks: all", f"acks: {acks}").replace("50/s", rate)
+    text = text.replace("for: 22s", f"for: {lasts}")
+    run(load_text(text, "upgrade"), seed, out=out / "run")
     return Ran(out / "run")
 
 
@@ -190,3 +194,26 @@ def test_planted_a_server_that_keeps_its_release_holds_the_levels_back(tmp_path,
     ran = upgraded(tmp_path, "4.1", "4.2")
     assert "broker 2 only supports versions" in ran.faults[1]["effect"]
     assert dict(levels(ran))["metadata.version"] == 27
+
+
+def test_with_acks_1_an_upgrade_may_lose_what_was_acknowledged_and_with_all_it_does_not(tmp_path):
+    # What a leader has acknowledged after it handed over, or before a follower had it, is cut off.
+    faults = BOTH.format(controllers=CONTROLLERS, to="4.2", finalize="true")
+    runs = (
+        (seed, go(tmp_path / f"one-{seed}", "4.1", faults, acks="1", rate="1000/s", seed=seed))
+        for seed in range(3, 9)
+    )
+    seed, lossy = next((seed, ran) for seed, ran in runs if ran.records["lost_acked"])
+    assert lossy.rows("truncations", topic="orders")
+    whole = go(tmp_path / "all", "4.1", faults, rate="1000/s", seed=seed)
+    assert whole.records["lost_acked"] == 0
+
+
+@pytest.mark.parametrize("finalize", ["true", "false"])
+def test_a_replica_is_eligible_below_min_insync_once_the_level_is_finalized(tmp_path, finalize):
+    faults = BOTH.format(controllers=CONTROLLERS, to="4.1", finalize=finalize)
+    faults += "  - {at: 22s, do: crash, target: [broker-2, broker-3], for: 6s}\n"
+    ran = go(tmp_path, "4.0", faults, lasts="30s")
+    changes = [r for r in ran.rows("partition_changes", topic="orders") if r["t_us"] > 22 * S]
+    assert any(r["eligible"] for r in changes) is (finalize == "true")
+    assert ran.records["lost_acked"] == 0
