@@ -205,7 +205,7 @@ def settings_of(behaviour):
     """Settings of the brokers and of the controllers under one switch."""
     scenario = load_text(changed("recovery: elr", behaviour))
     builder = Builder(scenario, Kernel(0), Streams(1), Trace(None), Path("disks"))
-    return builder._broker(), builder._controller()
+    return builder.settings.broker(), builder.settings.controller()
 
 
 @pytest.mark.parametrize(("position", "built"), [("kip841", True), ("none", False)])

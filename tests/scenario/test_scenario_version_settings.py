@@ -279,7 +279,7 @@ SINCE_4_1 = {"group.version": 1, "transaction.version": 2, "eligible.leader.repl
 )
 def test_the_controller_writes_the_features_of_the_version(version, features):
     builder = Builder(scenario(version), Kernel(0), Streams(1), Trace(None), Path("disks"))
-    assert builder._controller_config().features == features
+    assert builder.settings.controller().controller.features == features
 
 
 def test_a_share_group_of_4_1_has_its_feature_enabled():
@@ -288,7 +288,7 @@ def test_a_share_group_of_4_1_has_its_feature_enabled():
         load_text(TEXT.format(version="4.1", config="", more="").rstrip() + more, "test"),
         Kernel(0), Streams(1), Trace(None), Path("disks"),
     )  # fmt: skip
-    assert built._controller_config().features["share.version"] == 1
+    assert built.settings.controller().controller.features["share.version"] == 1
 
 
 def test_several_log_directories_came_to_kraft_with_3_7():

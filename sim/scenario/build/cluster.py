@@ -82,8 +82,9 @@ class Builder:
             idle_us=NEVER if self._is_raft else translate.idle_us(config),
         )
         self._cpu = translate.cpu_spec(scenario.cluster.cpu)
-        self._settings = ServerSettings(scenario, scenario.cluster.kafka)
-        self._file = self._settings.file
+        self.settings = ServerSettings(scenario, scenario.cluster.kafka)
+        """Of servers, of the release with which the cluster begins."""
+        self._file = self.settings.file
         self._later = [
             ServerSettings(scenario, release) for release in upgrades.releases(scenario.faults)
         ]
@@ -105,9 +106,9 @@ class Builder:
         inter_broker = self.tls(self.scenario.cluster.config.text("security.inter.broker.protocol"))
         for server in () if combined else self.scenario.cluster.controllers:
             host = self._server_host(server)
-            settings = self._settings.controller()
+            settings = self.settings.controller()
             controller = ControllerNode(server.node, host, self.cluster, self._cpu, settings)
-            controller.release = self._settings.release
+            controller.release = self.settings.release
             controller.releases = {each.release: each.controller() for each in self._later}
             self.cluster.add(controller)
         self._zookeepers()
@@ -121,7 +122,7 @@ class Builder:
             self.cluster.add(broker)
 
     def _server(self, server: ServerSpec, host: Host) -> BrokerNode:
-        settings, cpu = self._settings.broker(server.rack), self._cpu
+        settings, cpu = self.settings.broker(server.rack), self._cpu
         if self._is_raft:
             cpu = replace(cpu, young_bytes=0)  # its brokers have no JVM
         broker: BrokerNode
@@ -129,11 +130,11 @@ class Builder:
             broker = BrokerNode(server.node, host, self.cluster, cpu, settings)
         else:
             both = CombinedNode(
-                server.node, host, self.cluster, cpu, settings, self._settings.controller()
+                server.node, host, self.cluster, cpu, settings, self.settings.controller()
             )
             both.controller_releases = {each.release: each.controller() for each in self._later}
             broker = both
-        broker.release = self._settings.release
+        broker.release = self.settings.release
         broker.releases = {each.release: each.broker(server.rack) for each in self._later}
         return broker
 
