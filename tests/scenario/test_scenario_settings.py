@@ -11,7 +11,8 @@ from sim.scenario.text.problems import Problem
 SCENARIO = Path(__file__).parents[2] / "sim" / "scenario"
 READERS = (
     "build/client_configs.py", "build/cluster.py", "build/connectors.py", "build/partitioners.py",
-    "build/servers.py", "build/tiered.py", "build/translate.py", "build/workloads.py", "build/zookeeper.py",
+    "build/servers.py", "build/tiered.py", "build/translate.py", "build/workloads.py",
+    "build/zookeeper.py",
     "model/acls.py", "model/apps.py", "model/clients.py", "rules/connectors.py",
     "rules/groups.py", "rules/internal_topics.py", "rules/membership.py", "rules/mirrors.py",
     "rules/quotas.py", "rules/replication.py", "rules/share_groups.py", "rules/topic_configs.py",
