@@ -229,15 +229,11 @@ class BrokerNode(ServerNode):
         manager: ReplicaManager
         if settings.raft is None:
             quotas = self.throttling.quotas if self.throttling is not None else None
+            guard = None if self.guard is None else self.guard.api
             manager = replica_manager_of(
-                storage,
-                settings.replica,
-                watermarks,
-                futures,
-                quotas,
-                self.guard.api if self.guard is not None else None,
+                storage, settings.replica, watermarks, futures, quotas, guard,
                 has_placement=settings.assigns_directories,
-            )
+            )  # fmt: skip
         else:
             disks = RaftDisks(self, storage)
             self.performers |= disks.performers
