@@ -129,7 +129,7 @@ def assemble(model: ScenarioModel, name: str, directory: Path | None = None) -> 
         name=name,
     )
     _below(("faults",), lambda: _check_faults(scenario))
-    _check_upgrades(scenario)
+    upgrades.check(scenario)
     limits.check(scenario)
     return off_default(scenario)
 
@@ -148,14 +148,6 @@ def _check_faults(scenario: Scenario) -> None:
     has_ensemble = cluster.zookeeper is not None
     zookeeper.check_faults(faults, zookeeper=has_ensemble, version=cluster.kafka)
     load.check_surges(scenario.producers, faults)
-
-
-def _check_upgrades(scenario: Scenario) -> None:
-    transacts = any(
-        any(client.transactional_ids for client in clients)
-        for clients in (scenario.producers, scenario.processors, scenario.connectors)
-    )
-    upgrades.check(scenario.cluster, scenario.faults, scenario.behaviours, transacts=transacts)
 
 
 def _check_groups(

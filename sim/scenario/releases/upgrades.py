@@ -14,6 +14,7 @@ from sim.faults.operations import UpgradeFeatures
 from sim.faults.process import RollingRestart
 from sim.scenario.behaviours.versions import VERSIONS, is_since
 from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.scenario import Scenario
 from sim.scenario.settings.facts import features_of
 from sim.scenario.settings.registry import settings_at
 from sim.scenario.settings.resolved import Config
@@ -70,24 +71,17 @@ def releases(faults: Sequence[Fault]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.to.name for each in restarts if each.to is not None))
 
 
-def check(
-    cluster: ClusterSpec,
-    faults: Sequence[Fault],
-    positions: Mapping[str, str],
-    *,
-    transacts: bool,
-) -> None:
+def check(scenario: Scenario) -> None:
     """Check the upgrades of a scenario.
-
-    Args:
-        cluster: The cluster.
-        faults: The calendar.
-        positions: Every switch's position.
-        transacts: True if there are transactional clients.
 
     Raises:
         Problem: With a path below ``faults``, or ``cluster`` for a setting.
     """
+    cluster, faults, positions = scenario.cluster, scenario.faults, scenario.behaviours
+    transacts = any(
+        any(client.transactional_ids for client in clients)
+        for clients in (scenario.producers, scenario.processors, scenario.connectors)
+    )
     raises = transacts and positions["transactions"] != "kip890"
     running = {server.name: cluster.kafka for server in cluster.servers}
     for fault in _in_order(faults):
