@@ -81,6 +81,13 @@ def test_groups_of_the_consumer_protocol_are_refused():
     )
 
 
+def test_quotas_are_refused_from_the_start_and_during_the_run():
+    quota = {"user": "<default>", "producer_byte_rate": 1_000}
+    refused("a quota with cluster.zookeeper", quotas=[quota])
+    fault = {"at": "1s", "do": "alter-client-quotas"}
+    refused("quota.* with cluster.zookeeper", faults=[fault | quota])
+
+
 @pytest.mark.parametrize("do", ["reassign", "cancel-reassignment"])
 def test_reassignments_before_kip_455_are_refused(do):
     keys = {"replicas": ["broker-2", "broker-1", "broker-3"]} if do == "reassign" else {}

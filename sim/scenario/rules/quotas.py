@@ -123,8 +123,15 @@ def check_replication(cluster: ClusterSpec) -> None:
     """Check that the brokers know quotas.
 
     Raises:
-        Problem: Under Raft: Redpanda's quotas are others.
+        Problem: In ZooKeeper mode, and under Raft: Redpanda's quotas are others.
     """
+    if cluster.zookeeper is not None:
+        raise Problem(
+            (),
+            "a quota with cluster.zookeeper, where quotas in nodes are not modelled",
+            "quotas under KRaft",
+            "leave it out, or leave cluster.zookeeper out",
+        )
     if cluster.replication != "isr":
         raise Problem(
             (), "quotas with cluster.replication: raft, which are not modelled",
