@@ -29,6 +29,9 @@ pytestmark = pytest.mark.skipif(
     not (has_snappy() and has_lz4() and has_zstd()),
     reason="kafka-python finds no libraries for the codecs; make setup brings them",
 )
+ALONE = {"retry-storm", "retry-storm-patient"}
+"""One broker: nobody follows."""
+
 LINE = re.compile(r"^baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* crc: (\d+) isvalid: true$")
 VALUE = struct.Struct(">4siqq")
 
@@ -146,7 +149,7 @@ def test_kafka_python_finds_each_record_where_the_trace_says_it_was_appended(ran
 @pytest.mark.parametrize("name", RUNS)
 def test_the_doctor_finds_every_log_directory_sound(ran, name):
     findings = {str(path): examine(path) for path in ran.log_dirs()}
-    assert len(findings) >= 3, "every broker has one"
+    assert len(findings) >= (2 if name in ALONE else 3), "every broker has one"
     assert {path: found for path, found in findings.items() if found} == {}
 
 
@@ -154,14 +157,14 @@ def test_the_doctor_finds_every_log_directory_sound(ran, name):
 def test_replicas_are_alike_byte_for_byte_below_the_smallest_end(ran, name):
     replicas, values, cleaned = {}, {}, compacted(ran)
     for logs in segments(ran, "broker"):
-        name = logs[0].parent.name
-        if name in cleaned:
+        partition = logs[0].parent.name
+        if partition in cleaned:
             last = {record.key: record.value for log in logs for b in decoded(log) for record in b}
-            values.setdefault(name, []).append(last)
+            values.setdefault(partition, []).append(last)
             continue
         data = b"".join(log.read_bytes() for log in logs)
-        replicas.setdefault(name, []).append(data)
-    assert any(len(copies) >= 3 for copies in replicas.values())
+        replicas.setdefault(partition, []).append(data)
+    assert any(len(copies) >= (1 if name in ALONE else 3) for copies in replicas.values())
     # Cleaners of different replicas are at different points; of each key they keep the same value.
     for partition, copies in values.items():
         assert all(copy == copies[0] for copy in copies), partition
