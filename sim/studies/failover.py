@@ -300,8 +300,10 @@ def _kraft(
 
     def in_service() -> bool:
         active = cluster.active()
-        return active is not None and (
-            sum(not b.fenced for b in active.committed.brokers.values()) == shape.brokers
+        return (
+            active is not None
+            and sum(not b.fenced for b in active.committed.brokers.values()) == shape.brokers
+            and cluster.is_settled()
         )
 
     _run(loop, in_service)

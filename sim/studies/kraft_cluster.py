@@ -220,6 +220,10 @@ class KraftCluster:
         """Time of a controller's last decision on partitions."""
         self.granted: dict[NodeId, Micros] = {}
         """Ends of controlled shutdowns."""
+        self._appended_at: dict[NodeId, Micros] = {}
+        """Time of each controller's last append."""
+        self._last_change: Offset = -1
+        """Offset of the last decision on partitions."""
         self._streams = streams
         for voter in self.voters:
             process = loop.add(voter, controller_costs)
@@ -277,6 +281,10 @@ class KraftCluster:
                 return self.controllers[voter]
         return None
 
+    def is_settled(self) -> bool:
+        """True if each broker has applied every decision on partitions."""
+        return all(offset >= self._last_change for offset in self.applied.values())
+
     def stop(self, node: NodeId) -> None:
         """Begins a controlled shutdown."""
         self.loop.processes[node].deliver("lifecycle", life.ControlledShutdownRequested())
@@ -291,6 +299,9 @@ class KraftCluster:
         assert isinstance(effect, AppendMetadata)
         if any(isinstance(record, PartitionChangeRecord) for record in effect.records):
             self.decided_at = self.loop.now
+            self._last_change = effect.base_offset + len(effect.records) - 1
+        # One without a cost, of a timer, does not overtake those that the thread is still at.
+        at = self._appended_at[process.node] = max(at, self._appended_at.get(process.node, at))
         self.loop.call_at(at, process.deliver, "quorum", effect)
 
     def _replay(self, process: Process, machine: str, effect: object, at: Micros) -> None:  # noqa: ARG002 - a performer's form

@@ -96,6 +96,18 @@ def test_a_working_value_twice_as_large_makes_no_time_longer_by_a_fifth(name):
         assert work[1] / work[0] < 1.2
 
 
+def test_recovery_counts_from_the_death_and_not_what_was_under_way_before_it():
+    """A broker's session of 9 s ends first; what is left of the start is no recovery."""
+    found = measure(shape_of(20_000), KRAFT, UNCONTROLLED)
+    assert 9 < found.detection_seconds < found.seconds
+
+
+@pytest.mark.slow
+def test_a_record_without_a_cost_does_not_overtake_a_batch_that_the_controller_is_still_at():
+    """A NoOp comes every half second, and the changes of the start take three."""
+    assert measure(shape_of(60_000), KRAFT, CONTROLLED).seconds > 2
+
+
 @pytest.mark.slow
 def test_two_million_partitions_take_what_was_published_within_a_factor_of_one_and_a_half():
     """Published: controlled shutdown 135 s and 32 s, recovery 503 s and 37 s."""
