@@ -38,7 +38,7 @@ from sim.protocol.metadata.records import MetadataRecord, PartitionChangeRecord,
 from sim.protocol.ports import NO_EPOCH_END, Batch, EpochEnd
 from sim.rng import Streams
 from sim.studies.loop import Costs, Loop, Process
-from sim.units import Bytes, Micros
+from sim.units import NEVER, Bytes, Micros
 
 FIRST_CONTROLLER: NodeId = 3001
 
@@ -249,7 +249,7 @@ class KraftCluster:
             }
             self.applied[node] = -1
             who = life.Introduction(node, f"incarnation-{node}", "", (), -1)
-            lifecycle = life.BrokerLifecycle(who, self.voters, self._applied_by(node))
+            lifecycle = life.BrokerLifecycle(who, self.voters, self._applied_by(node), _PATIENT)
             self._start(process, {"lifecycle": lifecycle})
             process.deliver("lifecycle", life.LifecycleStarted())
 
@@ -333,6 +333,10 @@ class KraftCluster:
 
 
 _LOADER_LANE = 2
+
+# All brokers of a large cluster register with a controller that is minutes behind then; what is
+# measured begins when they are in service.
+_PATIENT = life.LifecycleConfig(registration_timeout_us=NEVER)
 
 
 class KraftCosts(Costs):

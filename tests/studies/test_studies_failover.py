@@ -102,6 +102,13 @@ def test_recovery_counts_from_the_death_and_not_what_was_under_way_before_it():
     assert 9 < found.detection_seconds < found.seconds
 
 
+def test_a_start_that_takes_longer_than_a_brokers_registration_may_is_waited_for():
+    """Brokers give up after 60 s: a change costs a hundred times as much, for there are few."""
+    dear = replace(PUBLISHED, kraft_record_us=100 * PUBLISHED.kraft_record_us)
+    found = measure(shape_of(10_000), KRAFT, CONTROLLED, dear)
+    assert found.replicas_moved == 2_500
+
+
 @pytest.mark.slow
 def test_a_record_without_a_cost_does_not_overtake_a_batch_that_the_controller_is_still_at():
     """A NoOp comes every half second, and the changes of the start take three."""
