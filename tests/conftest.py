@@ -88,7 +88,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """``--tenth``: of the long tests those whose turn it is; ``--minutes``: what they take."""
     words = "run the tenth of the tests whose turn it is at this commit (tools/tenth.py)"
     parser.addoption("--tenth", action="store_true", help=words)
-    words = "after so many minutes begin no test; 0: no limit"
+    words = "begin no test that would not end within so many minutes; 0: no limit"
     parser.addoption("--minutes", type=float, default=0, help=words)
 
 
@@ -118,11 +118,27 @@ def about(nodeid: str) -> str:
     return nodeid.partition("[")[2] or nodeid
 
 
+_begun: list[str] = []
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Begin no test when the time is over."""
+    """Begin no test when the time is up, nor one that says that it needs more than what is left.
+
+    What needs more than the whole of it is begun if its round begins with it, or it would never be.
+    """
     minutes = item.config.getoption("minutes")
-    if minutes and time.monotonic() - _BEGAN > 60 * minutes:
+    if not minutes:
+        return
+    left = minutes - (time.monotonic() - _BEGAN) / 60
+    marker = item.get_closest_marker("minutes")
+    needed = marker.args[0] if marker else 0
+    if left <= 0:
         pytest.skip(f"left for a later landing: {minutes:g} minutes are over")
+    if needed > left and _begun:
+        pytest.skip(
+            f"left for a later landing: it takes {needed:g} minutes, and {left:.1f} are left"
+        )
+    _begun.append(item.nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -100,15 +100,41 @@ def test_what_was_chosen_is_printed(hooks):
     assert told == f"tenth: turn {turn}, part {turn % tenth.PARTS} of 0..9"
 
 
-def test_when_the_time_is_over_no_test_begins_and_the_report_says_so():
-    def begun(minutes):
-        config = SimpleNamespace(getoption=lambda name: {"minutes": minutes}[name])
-        conftest.pytest_runtest_setup(SimpleNamespace(config=config))
+@pytest.fixture
+def begin(monkeypatch):
+    """Begin a test that says how long it takes, with a limit; both in minutes."""
+    monkeypatch.setattr(conftest, "_begun", [])
 
-    begun(0)
-    begun(60 * 24)
+    def begin(limit, takes=None):
+        config = SimpleNamespace(getoption=lambda name: {"minutes": limit}[name])
+        marker = takes and SimpleNamespace(args=(takes,))
+        item = SimpleNamespace(config=config, nodeid="a", get_closest_marker=lambda name: marker)
+        conftest.pytest_runtest_setup(item)
+
+    return begin
+
+
+def test_when_the_time_is_up_no_test_begins_and_the_report_says_so(begin):
+    begin(0)
+    begin(60 * 24)
     with pytest.raises(pytest.skip.Exception, match="left for a later landing"):
-        begun(1e-9)
+        begin(1e-9)
+
+
+def test_a_test_that_takes_longer_than_what_is_left_is_left(begin):
+    begin(60 * 24)
+    begin(60 * 24, takes=3)
+    with pytest.raises(pytest.skip.Exception, match="it takes 2000 minutes"):
+        begin(60 * 24, takes=2_000)
+
+
+def test_a_test_that_takes_longer_than_the_whole_is_begun_where_it_comes_first(begin):
+    begin(60 * 24, takes=2_000)
+
+
+def test_without_a_limit_a_long_test_begins(begin):
+    begin(0)
+    begin(0, takes=2_000)
 
 
 # -- which tests share a worker --------------------------------------------------------------------

@@ -9,7 +9,7 @@ from tests.kill.campaign import COMMANDS, Campaign
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 
-SPARK = pytest.mark.spark
+SPARK = (pytest.mark.spark, pytest.mark.minutes(5))
 EVERY = [pytest.param(c, marks=SPARK if c in ("explore", "report") else ()) for c in COMMANDS]
 
 

@@ -116,6 +116,7 @@ def test_a_record_without_a_cost_does_not_overtake_a_batch_that_the_controller_i
 
 
 @pytest.mark.slow
+@pytest.mark.minutes(9)
 def test_two_million_partitions_take_what_was_published_within_a_factor_of_one_and_a_half():
     """Published: controlled shutdown 135 s and 32 s, recovery 503 s and 37 s."""
     seconds = {
