@@ -39,6 +39,17 @@ class Reply(NamedTuple):
     """Closes the connection instead (acks=0 with an error)."""
 
 
+class Listen(NamedTuple):
+    """Takes what the server sends unrequested on a connection, and that connection's end.
+
+    They come as :class:`~sim.protocol.events.NotificationReceived` and, behind the failures of open
+    requests, as :class:`~sim.protocol.events.ConnectionLost`; after that one, nothing more.
+    """
+
+    to: NodeId
+    channel: str = ""
+
+
 class SetTimer(NamedTuple):
     """Fires ``TimerFired(name)`` at the instant; a timer of that name already set is moved."""
 
@@ -85,5 +96,5 @@ class Close(NamedTuple):
     channel: str = ""
 
 
-Effect = Send | Reply | SetTimer | CancelTimer | Disconnect | Emit
+Effect = Send | Reply | Listen | SetTimer | CancelTimer | Disconnect | Emit
 """Effects that every server can perform. Machines with effects of their own widen this union."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
-from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.base import Notification, Request, Response
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
@@ -57,6 +57,21 @@ class RequestFailed:
     sender: NodeId
     correlation: int
     error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationReceived:
+    """A server sent something unrequested on a connection that this machine listens to."""
+
+    sender: NodeId
+    notification: Notification
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLost:
+    """A connection that this machine listened to has ended, or was never established."""
+
+    sender: NodeId
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,7 @@ class ZkCosts(Costs):
 
     def event_us(self, event: object) -> Micros:
         """Cost of an event."""
-        if isinstance(event, ev.ResponseReceived):
+        if isinstance(event, ev.ResponseReceived | ev.NotificationReceived):
             return self.costs.zk_answer_us if event.sender >= _FIRST_ZOOKEEPER else 0
         if isinstance(event, ev.RequestReceived):
             request = event.request

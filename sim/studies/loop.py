@@ -4,8 +4,8 @@ The studies need millions of decisions and nothing else, so there is no disk, no
 trace: a message takes a constant time, events and effects cost a thread of their process the
 study's times, and machines decide as they do on simulated brokers.
 
-Requests to a dead process fail when the reset can have arrived; those without a response in time,
-from a process that is busy or cut off, fail at their timeout.
+Requests to a dead process fail when the reset can have arrived, and listeners learn of it; requests
+without a response in time, from a process that is busy or cut off, fail at their timeout.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from sim.ids import NodeId
 from sim.kernel import Kernel, Timer
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
-from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.base import Notification, Request, Response
 from sim.units import NEVER, Micros
 
 
@@ -122,6 +122,10 @@ class Process:
                 loop.send(self, machine, effect, at)
             elif isinstance(effect, fx.Reply):
                 loop.reply(self, effect, at)
+            elif isinstance(effect, fx.Listen):
+                loop.listen(self, machine, effect.to)
+            elif isinstance(effect, fx.Disconnect):
+                loop.disconnect(self, effect.to)
             elif isinstance(effect, fx.SetTimer):
                 self._set_timer(machine, effect)
             elif isinstance(effect, fx.CancelTimer):
@@ -153,6 +157,8 @@ class Loop:
         self.one_way_us = one_way_us
         self.processes: dict[NodeId, Process] = {}
         self._open_requests: dict[int, _OpenRequest] = {}
+        self._listeners: dict[tuple[NodeId, NodeId], tuple[str, int]] = {}
+        """Machine and incarnation of a process that listens to another."""
         self._token = 0
         self._cut: dict[tuple[NodeId, NodeId], None] = {}
 
@@ -182,6 +188,8 @@ class Loop:
         process.running = False
         for token in [t for t, pending in self._open_requests.items() if pending.target is process]:
             self._fail(token, self.now + self.one_way_us, ErrorCode.NETWORK_EXCEPTION)
+        for listener in [one for one, other in self._listeners if other == node]:
+            self._send_unrequested(listener, ev.ConnectionLost(node), self.now)
 
     def cut(self, one: NodeId, other: NodeId) -> None:
         """Cuts two processes off from each other; requests between them time out."""
@@ -238,6 +246,44 @@ class Loop:
         if sender.running and sender.incarnation == pending.incarnation:
             event = ev.ResponseReceived(pending.target.node, pending.correlation, response)
             sender.deliver(pending.machine, event)
+
+    # -- what is sent unrequested -----------------------------------------------------------------
+
+    def listen(self, process: Process, machine: str, to: NodeId) -> None:
+        """Lets a machine get what another process sends it unrequested."""
+        self._listeners[process.node, to] = machine, process.incarnation
+
+    def disconnect(self, process: Process, to: NodeId) -> None:
+        """Ends that; open requests are left alone, as their machine has forgotten them."""
+        self._listeners.pop((process.node, to), None)
+
+    def client_of(self, token: int) -> NodeId | None:
+        """Process that sent a request; ``None`` if it has failed meanwhile."""
+        pending = self._open_requests.get(token)
+        return None if pending is None else pending.sender.node
+
+    def notify(self, server: NodeId, to: NodeId, notification: Notification, at: Micros) -> None:
+        """Sends a notification to a process, if it listens when it arrives."""
+        if (to, server) not in self._cut:
+            self._send_unrequested(to, ev.NotificationReceived(server, notification), at)
+
+    def close(self, server: NodeId, to: NodeId, at: Micros) -> None:
+        """Closes a server's connection to a process."""
+        if (to, server) not in self._cut:
+            self._send_unrequested(to, ev.ConnectionLost(server), at)
+
+    def _send_unrequested(
+        self, to: NodeId, event: ev.NotificationReceived | ev.ConnectionLost, at: Micros
+    ) -> None:
+        self.call_at(at + self.one_way_us, self._hear, to, event)
+
+    def _hear(self, node: NodeId, event: ev.NotificationReceived | ev.ConnectionLost) -> None:
+        process = self.processes[node]
+        machine, incarnation = self._listeners.get((node, event.sender), ("", -1))
+        if process.running and process.incarnation == incarnation:
+            process.deliver(machine, event)
+
+    # -- failures ---------------------------------------------------------------------------------
 
     def _fail(self, token: int, at: Micros, error: ErrorCode) -> None:
         self.call_at(at, self._failed, token, error)

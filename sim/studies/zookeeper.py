@@ -2,10 +2,16 @@
 
 from sim.ids import NodeId
 from sim.protocol import events as ev
-from sim.protocol.zookeeper.ensemble import DEFAULTS, ForceTransactionLog, ZkConfig
+from sim.protocol.zookeeper.effects import (
+    CloseConnection,
+    ForceTransactionLog,
+    Notify,
+    SessionConnected,
+)
+from sim.protocol.zookeeper.ensemble import DEFAULTS, ZkConfig
 from sim.protocol.zookeeper.server import ZK_REQUESTS, ZooKeeperServer
 from sim.protocol.zookeeper.store import ZkStore
-from sim.protocol.zookeeper.tree import Tree
+from sim.protocol.zookeeper.tree import SessionId, Tree
 from sim.rng import Streams
 from sim.studies.loop import FREE, Costs, Loop, Process
 from sim.units import Micros
@@ -49,11 +55,18 @@ class Ensemble:
         self._streams = streams
         self._config = config
         self._forced_at: dict[NodeId, Micros] = {}
+        self._clients: dict[tuple[NodeId, SessionId], NodeId] = {}
+        """Process whose connection a session has at a server."""
         self.stores = {m: ZkStore(None if tree is None else tree.copy()) for m in self.members}
         for member in self.members:
             process = loop.add(member, costs)
             process.routes = dict.fromkeys(ZK_REQUESTS, "server")
-            process.performers[ForceTransactionLog] = self._force
+            process.performers |= {
+                ForceTransactionLog: self._force,
+                SessionConnected: self._bind,
+                Notify: self._notify,
+                CloseConnection: self._close,
+            }
             self.start(member)
 
     def start(self, member: NodeId) -> None:
@@ -81,6 +94,24 @@ class Ensemble:
         self.loop.call_at(
             done, self._forced, process, process.incarnation, machine, ev.Flushed(effect.token)
         )
+
+    def _bind(self, process: Process, machine: str, effect: object, at: Micros) -> None:  # noqa: ARG002 - a performer's form
+        assert isinstance(effect, SessionConnected)
+        client = self.loop.client_of(effect.token)
+        if client is not None:
+            self._clients[process.node, effect.session] = client
+
+    def _notify(self, process: Process, machine: str, effect: object, at: Micros) -> None:  # noqa: ARG002 - a performer's form
+        assert isinstance(effect, Notify)
+        client = self._clients.get((process.node, effect.session))
+        if client is not None:
+            self.loop.notify(process.node, client, effect.notification, at)
+
+    def _close(self, process: Process, machine: str, effect: object, at: Micros) -> None:  # noqa: ARG002 - a performer's form
+        assert isinstance(effect, CloseConnection)
+        client = self._clients.pop((process.node, effect.session), None)
+        if client is not None:
+            self.loop.close(process.node, client, at)
 
     @staticmethod
     def _forced(process: Process, incarnation: int, machine: str, event: ev.Flushed) -> None:

@@ -62,7 +62,7 @@ RUN_TABLES: Final[tuple[Table, ...]] = (
         "a message crossed the network",
         Column("sender", "string", "printed name"),
         Column("receiver", "string", "printed name"),
-        Column("kind", "string", "type of request or response"),
+        Column("kind", "string", "type of request, response or notification"),
         Column("size_bytes", "int32", ""),
         Column("sent_us", "int64", "instant it was handed to the socket"),
         Column(

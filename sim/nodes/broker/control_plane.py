@@ -15,7 +15,7 @@ from sim.nodes.process.server import ServerNode
 from sim.nodes.storage.log_dirs import LogDirFailureChannel, Storage
 from sim.protocol.broker.metadata_api import MetadataApiState
 from sim.protocol.broker.replication.events import DirectoryFailed, MetadataApplied
-from sim.protocol.events import ResponseReceived
+from sim.protocol.events import NotificationReceived, ResponseReceived
 from sim.protocol.messages.base import Request
 from sim.protocol.metadata.image import MetadataImage
 
@@ -143,6 +143,11 @@ class Control:
     @abstractmethod
     def receive(self, port: Port, event: ResponseReceived) -> bool:
         """True if the response is handled here, at its cost; else it is delivered at once."""
+
+    def notified(self, port: Port, event: NotificationReceived) -> None:
+        """Handles a notification of a server that the machine on the port listens to."""
+        message = f"{port.name} listens to no server: {event}"
+        raise AssertionError(message)
 
     @abstractmethod
     def directories_failed(self, offline: tuple[TopicPartition, ...]) -> None:

@@ -75,7 +75,7 @@ from sim.protocol.coordinator.transaction.coordinator import (
     TRANSACTION_REQUESTS,
     TransactionCoordinator,
 )
-from sim.protocol.events import ResponseReceived
+from sim.protocol.events import NotificationReceived, ResponseReceived
 from sim.protocol.kraft.types import Halt
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.data import FetchResponse, ProduceRequest
@@ -450,12 +450,15 @@ class BrokerNode(ServerNode):
         elif not self.control.receive(port, event):
             self.deliver(port, event)
 
+    def notified(self, port: Port, event: NotificationReceived) -> None:
+        """A notification to this broker: only its control plane listens to a server."""
+        self.control.notified(port, event)
+
     def _fetched(self, port: Port, event: ResponseReceived) -> None:
         response = event.response
         assert type(response) is FetchResponse
         until = self.storage.writers_wait_until([r.partition for r in response.results])
-        now = self.kernel.time
-        if until > now:
+        if until > (now := self.kernel.time):
             self.call_at(min(until, now + 10_000), self._fetched, port, event)
         else:
             self.deliver(port, event)

@@ -27,7 +27,7 @@ from sim.protocol.broker.replication.events import (
     MetadataApplied,
     RegisteredWithEpoch,
 )
-from sim.protocol.events import ResponseReceived
+from sim.protocol.events import NotificationReceived, ResponseReceived
 from sim.protocol.messages.base import Request
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.zk_mode.broker import ZkBroker
@@ -163,11 +163,19 @@ class ZkControl(Control):
         """
         if port is not self._port or event.sender < FIRST_ZOOKEEPER_ID:
             return False
+        self._queue(event)
+        return True
+
+    def notified(self, port: Port, event: NotificationReceived) -> None:
+        """Handles a watch event as it does a response, and in order with them."""
+        assert port is self._port, "only this control plane listens to a server"
+        self._queue(event)
+
+    def _queue(self, event: ResponseReceived | NotificationReceived) -> None:
         process = self._process
         free_at = max(self._thread_free_at, process.kernel.time) + self._settings.answer_us
         self._thread_free_at = free_at
-        process.call_at(free_at, process.deliver, port, event)
-        return True
+        process.call_at(free_at, process.deliver, self._port, event)
 
     # -- coming into service ----------------------------------------------------------------------
 

@@ -42,6 +42,7 @@ class Node(Requester):
         self.security: ClientSecurity | None = None
         """Credentials on outgoing connections; ``None``: no listener requires any."""
         self.performers[fx.Send] = self._send
+        self.performers[fx.Listen] = self._listen
         self.performers[fx.Disconnect] = self._disconnect
         self.performers[fx.Close] = self._end_channel
         self._channels: dict[tuple[NodeId, str], Channel] = {}
@@ -149,6 +150,9 @@ class Node(Requester):
         self.channel(effect.to, effect.channel).send(
             port, effect.correlation, effect.request, effect.timeout_us
         )
+
+    def _listen(self, port: Port, effect: fx.Listen) -> None:
+        self.channel(effect.to, effect.channel).listen(port)
 
     def _disconnect(self, port: Port, effect: fx.Disconnect) -> None:  # noqa: ARG002
         channel = self._channels.get((effect.to, effect.channel))

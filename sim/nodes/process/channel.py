@@ -13,6 +13,9 @@ A connection of a client with credentials is ready once it is authenticated; req
 then. If authentication fails, they fail with that error, and the reconnect back-off grows as if the
 connection had never been established. A connection that ends before is an ordinary broken one.
 
+A machine that listens gets notifications, which a server sends unrequested, in order with its
+responses; and the end of the connection, of which it learns otherwise from its open requests alone.
+
 Source: ``clients/NetworkClient.java``, ``ClusterConnectionStates.java`` (KIP-144, KIP-601),
 ``SaslClientAuthenticator`` (KIP-152);
 ``BrokerBlockingSender``, ``ControllerChannelManager``, ``InterBrokerSendThread``, ``RaftManager``.
@@ -28,8 +31,8 @@ from sim.ids import NodeId
 from sim.nodes.process.dispatcher import Dispatcher
 from sim.nodes.process.port import Port
 from sim.nodes.process.reconnect import ReconnectPolicy
-from sim.protocol.events import RequestFailed, ResponseReceived
-from sim.protocol.messages.base import Request
+from sim.protocol import events as ev
+from sim.protocol.messages.base import NOTIFICATION, Notification, Request
 from sim.protocol.messages.security import TlsAlert
 from sim.protocol.security.client import SaslClientAuthenticator
 from sim.substrate.links import Envelope
@@ -84,8 +87,12 @@ class Requester(Dispatcher):
     def authenticator(self, chance: Callable[[], float]) -> SaslClientAuthenticator | None:
         """Authenticator of a new connection; ``None`` without credentials."""
 
-    def receive(self, port: Port, event: ResponseReceived) -> None:
+    def receive(self, port: Port, event: ev.ResponseReceived) -> None:
         """Delivers a response to a machine; a process that pays for it first overrides this."""
+        self.deliver(port, event)
+
+    def notified(self, port: Port, event: ev.NotificationReceived) -> None:
+        """Delivers a notification; a process that pays for it first overrides this."""
         self.deliver(port, event)
 
     def throttled(self, port: Port, server: NodeId, until: Micros) -> None:
@@ -102,6 +109,7 @@ class Channel:
         "_failures",
         "_idle_us",
         "_is_ready",
+        "_listener",
         "_login",
         "_login_again_us",
         "_open",
@@ -152,6 +160,8 @@ class Channel:
         self._throttled_until: Micros = 0
         """End of the server's throttling, by the kernel's clock; 0: not throttled."""
         self._timer = process.timer(self._due)
+        self._listener: Port | None = None
+        """Machine that gets notifications, and the connection's end."""
         self._idle_us = idle_us
         self._used_us: Micros = LONG_AGO
         """Instant of the last request or response."""
@@ -194,6 +204,10 @@ class Channel:
             self._arm()
         elif deadline < self._timer.at:
             self._timer.set(deadline)
+
+    def listen(self, port: Port) -> None:
+        """The machine gets notifications of this connection, or of the one that is begun next."""
+        self._listener = port
 
     def disconnect(self) -> None:
         """Closes; every open request fails with NETWORK_EXCEPTION."""
@@ -249,6 +263,9 @@ class Channel:
             self._continue_login(self._login, message)
             return
         self._failures = 0
+        if correlation == NOTIFICATION:
+            self._on_notification(message)
+            return
         item = self._open.popleft()
         assert item.correlation == correlation, "a response out of order"
         if type(message) is Envelope:
@@ -256,7 +273,7 @@ class Channel:
             message = message.message
         if not self._open and not self._waiting:
             self._timer.cancel()
-        response = ResponseReceived(
+        response = ev.ResponseReceived(
             self._peer,
             item.correlation,
             message,  # type: ignore[arg-type]
@@ -266,6 +283,17 @@ class Channel:
         else:
             at = self._ciphered_at(self._connection.tls, message.size_bytes)
             self._process.call_at(at, self._process.receive, item.port, response)
+
+    def _on_notification(self, message: Message) -> None:
+        listener = self._listener
+        assert listener is not None, "nobody listens"
+        assert isinstance(message, Notification), "only notifications have its number"
+        event = ev.NotificationReceived(self._peer, message)
+        if self._connection is None or self._connection.tls is None:
+            self._process.notified(listener, event)
+        else:
+            at = self._ciphered_at(self._connection.tls, message.size_bytes)
+            self._process.call_at(at, self._process.notified, listener, event)
 
     def on_closed(self) -> None:
         """The server closed, reset or refused."""
@@ -458,12 +486,15 @@ class Channel:
 
     def _fail_all(self, error: ErrorCode) -> None:
         failed = [*self._open, *self._waiting]
+        listener, self._listener = self._listener, None
         self._open.clear()
         self._waiting.clear()
         self._unanswered.clear()
         self._timer.cancel()
         self._deliver_failures(failed, error)
+        if listener is not None:
+            self._process.deliver(listener, ev.ConnectionLost(self._peer))
 
     def _deliver_failures(self, failed: list[_Open], error: ErrorCode) -> None:
         for item in failed:
-            self._process.deliver(item.port, RequestFailed(self._peer, item.correlation, error))
+            self._process.deliver(item.port, ev.RequestFailed(self._peer, item.correlation, error))

@@ -16,7 +16,7 @@ from sim.units import MS, NEVER, Micros
 POLL_US: Final[Micros] = 300 * MS
 """Longest wait of a network thread for something to do."""
 
-UNLIMITED: Final = frozenset({"", "heartbeat", "controller", "zookeeper", "zookeeper-events"})
+UNLIMITED: Final = frozenset({"", "heartbeat", "controller", "zookeeper"})
 """Channels of servers without a limit: to the controller and from it, and to ZooKeeper.
 
 Source: ``NodeToControllerChannelManagerImpl``, ``ControllerChannelManager``.

@@ -16,22 +16,26 @@ from sim.nodes.process.process import World
 from sim.nodes.process.server import ServerNode
 from sim.nodes.zookeeper.settings import ZooKeeperSettings
 from sim.protocol.events import Flushed
+from sim.protocol.messages.base import NOTIFICATION
 from sim.protocol.zk_mode.trace_rows import TracingServer, ZkTraceRows
-from sim.protocol.zookeeper.ensemble import ForceTransactionLog, TreeChanged, ZkRole
-from sim.protocol.zookeeper.messages import (
-    NODE_BYTES,
-    ZkEventsRequest,
-    ZkPingRequest,
-    ZkRequest,
+from sim.protocol.zookeeper.effects import (
+    CloseConnection,
+    ForceTransactionLog,
+    Notify,
+    SessionConnected,
+    TreeChanged,
 )
-from sim.protocol.zookeeper.server import ZK_REQUESTS, ZooKeeperServer
+from sim.protocol.zookeeper.ensemble import ZkRole
+from sim.protocol.zookeeper.messages import NODE_BYTES, ZkPingRequest, ZkRequest
+from sim.protocol.zookeeper.server import ZK_REQUESTS, SessionDisconnected, ZooKeeperServer
 from sim.protocol.zookeeper.store import ZkStore
+from sim.protocol.zookeeper.tree import SessionId
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message
 from sim.trace.rows.cluster import Quorum
 from sim.units import Micros
 
-_OF_SESSIONS = (ZkRequest, ZkPingRequest, ZkEventsRequest)
+_OF_SESSIONS = (ZkRequest, ZkPingRequest)
 
 
 class ZooKeeperNode(ServerNode):
@@ -61,7 +65,15 @@ class ZooKeeperNode(ServerNode):
         self.store = ZkStore()
         self._server: ZooKeeperServer | None = None
         self._last_role: tuple[ZkRole, int, NodeId] | None = None
-        self.performers |= {ForceTransactionLog: self._force, TreeChanged: self._write_rows}
+        self._connections: dict[SessionId, Connection] = {}
+        self._sessions: dict[Connection, SessionId] = {}
+        self.performers |= {
+            ForceTransactionLog: self._force,
+            TreeChanged: self._write_rows,
+            SessionConnected: self._bind,
+            Notify: self._notify,
+            CloseConnection: self._close,
+        }
 
     @property
     def leads(self) -> bool:
@@ -81,7 +93,7 @@ class ZooKeeperNode(ServerNode):
             self.node_id, settings.members, self.store, unit, settings.config
         )
         self._last_role = None
-        port = self.add_machine("zookeeper", server)
+        port = self._port = self.add_machine("zookeeper", server)
         self.route(port, *ZK_REQUESTS)
         self.perform(port, server.begin(self.now()))
         self.note_state("running")
@@ -90,6 +102,11 @@ class ZooKeeperNode(ServerNode):
         """Loses power: writes that were not forced are lost."""
         super().lose_power()
         self.store.lose_unforced()
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._connections = {}
+        self._sessions = {}
 
     # -- events -----------------------------------------------------------------------------------
 
@@ -101,6 +118,17 @@ class ZooKeeperNode(ServerNode):
             self._queue(Call(link, message, correlation, sent_us, self.kernel.time))
         else:
             super()._receive_message(link, message, correlation, sent_us)
+
+    def _connection_closed(self, link: Connection) -> None:
+        super()._connection_closed(link)
+        session = self._sessions.pop(link, None)
+        if session is not None:
+            del self._connections[session]
+            self.call_at(self.kernel.time, self._disconnected, session)
+
+    def _disconnected(self, session: SessionId) -> None:
+        if session not in self._connections:
+            self.deliver(self._port, SessionDisconnected(session))
 
     def deliver(self, port: Port, event: object) -> None:
         """Lets the server handle an event, and notes changes of its role."""
@@ -138,3 +166,32 @@ class ZooKeeperNode(ServerNode):
 
     def _write_rows(self, port: Port, effect: TreeChanged) -> None:
         self.perform(port, self.facts.take(effect))
+
+    def _bind(self, port: Port, effect: SessionConnected) -> None:  # noqa: ARG002
+        """Gives the connection of a request to its session; one that has closed is lost at once."""
+        session, link = effect.session, self.connection_of(effect.token)
+        former = self._connections.pop(session, None)
+        if former is not None:
+            del self._sessions[former]
+            if former is not link:
+                self.drop(former)
+        if link is None or link not in self._links:
+            self.call_at(self.kernel.time, self._disconnected, session)
+            return
+        self._connections[session] = link
+        self._sessions[link] = session
+
+    def _notify(self, port: Port, effect: Notify) -> None:  # noqa: ARG002
+        """Sends a watch event behind what has been sent on the session's connection before."""
+        link = self._connections.get(effect.session)
+        if link is None:
+            return
+        now = self._links[link].used_us = self.kernel.time
+        transfer = self.cpu.transfer_us(effect.notification.size_bytes, link.tls)
+        written = self.host.network_threads.take(now, transfer)
+        link.to_client.send(effect.notification, NOTIFICATION, written)
+
+    def _close(self, port: Port, effect: CloseConnection) -> None:  # noqa: ARG002
+        link = self._connections.get(effect.session)
+        if link is not None:
+            self.drop(link)

@@ -1,5 +1,7 @@
 """Base of every request and response: a size on the wire, and errors."""
 
+from typing import Final
+
 from sim.error_codes import ErrorCode
 from sim.units import Bytes
 
@@ -24,6 +26,21 @@ class Response:
         """Error of each topic, partition or entity in a response to an administrator."""
         message = f"not a response to an administrator: {type(self).__name__}"
         raise AssertionError(message)
+
+
+NOTIFICATION: Final = -1
+"""Correlation id of every notification (ZooKeeper's ``NOTIFICATION_XID``), and of no request."""
+
+
+class Notification:
+    """Something a server sends unrequested, in order with its responses on the connection."""
+
+    __slots__ = ()
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES
 
 
 class Request:

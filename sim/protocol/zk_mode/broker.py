@@ -190,17 +190,14 @@ class ZkBroker:
                 self._on_response(event)
             case ev.RequestFailed():
                 self._on_failure(event.correlation)
+            case ev.NotificationReceived() | ev.ConnectionLost():
+                self._on_session_events(self.session.unrequested(event, now, self._out))
             case ev.RequestReceived():
                 self._on_request(event.token, event.request)
             case ev.TimerFired():
                 self._on_timer(event.name)
-            case IsrUpdate():
-                write = self._isr.write_of(event)
-                if write is not None:
-                    self.session.submit(write[0], [write[1]], self._now, self._out)
-            case IsrWritesRequested():
-                for tag, operation in self._isr.writes_of(event, self._effects):
-                    self.session.submit(tag, [operation], self._now, self._out)
+            case IsrUpdate() | IsrWritesRequested():
+                self._write_isr(event)
             case LogDirFailed():
                 self._roles.offline.update(dict.fromkeys(event.offline))
                 announcement = Create(
@@ -481,6 +478,15 @@ class ZkBroker:
             refuse()
 
     # -- ISR changes, before 2.7 ------------------------------------------------------------------
+
+    def _write_isr(self, event: IsrUpdate | IsrWritesRequested) -> None:
+        if isinstance(event, IsrUpdate):
+            write = self._isr.write_of(event)
+            writes = [] if write is None else [write]
+        else:
+            writes = self._isr.writes_of(event, self._effects)
+        for tag, operation in writes:
+            self.session.submit(tag, [operation], self._now, self._out)
 
     def _announce_isr_changes(self) -> None:
         """Source: ``ReplicaManager.maybePropagateIsrChanges`` (before 2.7)."""

@@ -164,6 +164,8 @@ ZkBrokerEvent = (
     ev.RequestReceived
     | ev.ResponseReceived
     | ev.RequestFailed
+    | ev.NotificationReceived
+    | ev.ConnectionLost
     | ev.TimerFired
     | ev.Flushed
     | IsrUpdate

@@ -35,7 +35,7 @@ from sim.protocol.zk_mode.znodes import (
     TopicAssignment,
     partition_of,
 )
-from sim.protocol.zookeeper.ensemble import TreeChanged
+from sim.protocol.zookeeper.effects import TreeChanged
 from sim.protocol.zookeeper.messages import ZkTransaction
 from sim.protocol.zookeeper.server import ZooKeeperServer
 from sim.protocol.zookeeper.tree import SessionId, WatchEvent, ZkOutcome, Znode, Zxid

@@ -21,6 +21,7 @@ from enum import StrEnum
 from sim.ids import NO_LEADER, NodeId
 from sim.protocol import effects as fx
 from sim.protocol.messages.base import Request, Response
+from sim.protocol.zookeeper.effects import ForceTransactionLog, ZkEffect
 from sim.protocol.zookeeper.messages import (
     ZkReplicateRequest,
     ZkReplicateResponse,
@@ -36,7 +37,6 @@ from sim.protocol.zookeeper.tree import (
     WatchEvent,
     WriteOp,
     ZkOutcome,
-    Znode,
     Zxid,
 )
 from sim.units import MS, NEVER, SECOND, Micros
@@ -69,25 +69,6 @@ class ZkConfig:
         """Time without contact after which leader and follower give each other up."""
         return self.tick_us * self.sync_limit
 
-
-@dataclass(frozen=True, slots=True)
-class ForceTransactionLog:
-    """Forces the transaction log to disk; ``Flushed(token)`` follows. No effect waits."""
-
-    token: int
-
-
-@dataclass(frozen=True, slots=True)
-class TreeChanged:
-    """Nodes that a transaction changed: each with its new value, ``None`` if it was deleted."""
-
-    zxid: Zxid
-    session: SessionId
-    nodes: tuple[tuple[str, Znode | None], ...]
-
-
-ZkEffect = fx.Effect | ForceTransactionLog | TreeChanged
-"""Effects of a server."""
 
 DEFAULTS = ZkConfig()
 

@@ -1,16 +1,17 @@
 """Messages between ZooKeeper's clients and servers, and within the ensemble.
 
-A server sends watch events unrequested. Only responses are sent to clients here, so a client keeps
-some :class:`ZkEventsRequest` open, and a server answers one of them with the events of an instant.
+A server sends watch events unrequested, on the session's connection and in order with its
+responses.
 
-Source: ``zookeeper.jute`` (3.8); messages within the ensemble are this model's own.
+Source: ``zookeeper.jute``, ``NIOServerCnxn.process`` (3.8); messages within the ensemble are this
+model's own.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId
-from sim.protocol.messages.base import HEADER_BYTES, Request, Response
+from sim.protocol.messages.base import HEADER_BYTES, Notification, Request, Response
 from sim.protocol.zookeeper.tree import (
     NO_SESSION,
     ReadOp,
@@ -97,19 +98,19 @@ class ZkPingResponse(Response):
 
 
 @dataclass(frozen=True, slots=True)
-class ZkEventsRequest(Request):
-    """Waits for watch events at the server; keeps nothing alive."""
+class ZkWatchNotification(Notification):
+    """A watch has fired: the path, and what happened to it. It carries no zxid.
 
-    session: SessionId
+    Source: ``WatcherEvent``, behind a length and a ``ReplyHeader``.
+    """
 
+    path: str
+    change: WatchEvent
 
-@dataclass(frozen=True, slots=True)
-class ZkEventsResponse(Response):
-    """Watch events, in order."""
-
-    code: ZkCode
-    zxid: Zxid
-    events: tuple[tuple[str, WatchEvent], ...] = ()
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire: length, header (16), type, state, and the path with its length."""
+        return 4 + 16 + 4 + 4 + 4 + len(self.path)
 
 
 @dataclass(frozen=True, slots=True)

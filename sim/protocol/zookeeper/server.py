@@ -2,28 +2,29 @@
 
 Reads are answered from the server's own tree, which may be behind; a session's requests are
 answered in order, so a read after a write of the same session sees it. Writes go through the leader
-and are answered by the server that received them, once it has applied them. Watches fire once,
-before the session's later reads can show the change.
+and are answered by the server that received them, once it has applied them. Watches fire once: the
+event leaves as the change is applied, on the session's connection, before a response that shows it.
+A connection has the watches that were left on it, and they go with it.
 
 Approximate: watches left at another server are not carried over; the client takes each of them as
 triggered when it has moved.
 
-Source: ``org.apache.zookeeper.server.{FinalRequestProcessor,NIOServerCnxn}``,
+Source: ``org.apache.zookeeper.server.{FinalRequestProcessor,NIOServerCnxn,WatchManager}``,
 ``server.quorum.{CommitProcessor,LearnerHandler}`` (3.8).
 """
 
 from collections import deque
+from dataclasses import dataclass
 from typing import assert_never
 
 from sim.ids import NO_LEADER, NodeId
 from sim.protocol import events as ev
 from sim.protocol.messages.base import Request, Response
-from sim.protocol.zookeeper.ensemble import EnsembleMember, ZkEffect, ZkRole
+from sim.protocol.zookeeper.effects import CloseConnection, Notify, SessionConnected, ZkEffect
+from sim.protocol.zookeeper.ensemble import EnsembleMember, ZkRole
 from sim.protocol.zookeeper.messages import (
     ZkConnectRequest,
     ZkConnectResponse,
-    ZkEventsRequest,
-    ZkEventsResponse,
     ZkForwardRequest,
     ZkForwardResponse,
     ZkPingRequest,
@@ -37,6 +38,7 @@ from sim.protocol.zookeeper.messages import (
     ZkTransaction,
     ZkVoteRequest,
     ZkVoteResponse,
+    ZkWatchNotification,
 )
 from sim.protocol.zookeeper.tree import (
     NO_SESSION,
@@ -60,7 +62,6 @@ ZK_REQUESTS: tuple[type[Request], ...] = (
     ZkConnectRequest,
     ZkRequest,
     ZkPingRequest,
-    ZkEventsRequest,
     ZkVoteRequest,
     ZkReplicateRequest,
     ZkForwardRequest,
@@ -68,7 +69,22 @@ ZK_REQUESTS: tuple[type[Request], ...] = (
 )
 """Requests that a server answers."""
 
-ZkEvent = ev.RequestReceived | ev.ResponseReceived | ev.RequestFailed | ev.TimerFired | ev.Flushed
+
+@dataclass(frozen=True, slots=True)
+class SessionDisconnected:
+    """The connection of a session has ended, and there is no other one to this server."""
+
+    session: SessionId
+
+
+ZkEvent = (
+    ev.RequestReceived
+    | ev.ResponseReceived
+    | ev.RequestFailed
+    | ev.TimerFired
+    | ev.Flushed
+    | SessionDisconnected
+)
 """Events of a server. Begins with :meth:`ZooKeeperServer.begin`."""
 
 
@@ -89,9 +105,8 @@ class ZooKeeperServer(EnsembleMember):
         self._queues: dict[SessionId, deque[tuple[int, ZkRequest | ZkPingRequest]]] = {}
         """Queues of sessions whose first request is an open write: tokens and requests."""
         self._number = 0
-        self._listening: dict[SessionId, deque[int]] = {}
-        """Open requests for watch events: tokens."""
-        self._notices: dict[SessionId, list[tuple[str, WatchEvent]]] = {}
+        self._connections: dict[SessionId, None] = {}
+        """Sessions with a connection to this server."""
         self._reviving: dict[int, tuple[int, SessionId]] = {}
         self._watches = Watches()
 
@@ -114,6 +129,9 @@ class ZooKeeperServer(EnsembleMember):
                 self._on_timer(event.name)
             case ev.Flushed():
                 self._on_forced(event.token)
+            case SessionDisconnected():
+                self._connections.pop(event.session, None)
+                self._watches.forget(event.session)
             case _:
                 assert_never(event)
         return out
@@ -126,8 +144,6 @@ class ZooKeeperServer(EnsembleMember):
                 self._on_client(token, request)
             case ZkPingRequest():
                 self._on_ping(token, request)
-            case ZkEventsRequest():
-                self._on_events_request(token, request)
             case ZkReplicateRequest():
                 self._on_replicate(token, request)
             case ZkForwardRequest():
@@ -209,14 +225,18 @@ class ZooKeeperServer(EnsembleMember):
             self._reply(token, ZkConnectResponse(ZkCode.SESSION_EXPIRED))
             return
         self._watches.forget(session)
-        self._notices.pop(session, None)
-        self._listening.pop(session, None)
         self._touch(session)
+        self._bind(token, session)
         self._reply(token, ZkConnectResponse(ZkCode.OK, session))
+
+    def _bind(self, token: int, session: SessionId) -> None:
+        """Makes the connection of a request the session's."""
+        self._connections[session] = None
+        self._out.append(SessionConnected(token, session))
 
     def _lost_leader(self) -> None:
         """Closes every client's connection; open writes may or may not be committed."""
-        waiting, queues, listening = self._waiting, self._queues, self._listening
+        waiting, queues, connections = self._waiting, self._queues, self._connections
         answered: dict[int, None] = {}
         for queue in queues.values():
             for token, request in queue:
@@ -227,10 +247,7 @@ class ZooKeeperServer(EnsembleMember):
                 self._reply(token, ZkConnectResponse(ZkCode.CONNECTION_LOSS), close=True)
         for token, _ in self._reviving.values():
             self._reply(token, ZkConnectResponse(ZkCode.CONNECTION_LOSS), close=True)
-        lost = ZkEventsResponse(ZkCode.CONNECTION_LOSS, self.store.tree.zxid)
-        for tokens in listening.values():
-            for token in tokens:
-                self._reply(token, lost, close=True)
+        self._out.extend(CloseConnection(session) for session in connections)
         self._clients()
 
     def _refuse(self, token: int, request: ZkRequest | ZkPingRequest, code: ZkCode) -> None:
@@ -319,23 +336,22 @@ class ZooKeeperServer(EnsembleMember):
     ) -> None:
         for path, change in changes:
             for session in self._watches.triggered(path, change):
-                self._notices.setdefault(session, []).append((path, change))
-        if self._notices:
-            for session in tuple(self._notices):
-                self._send_events(session)
-        op = transaction.op
-        if isinstance(op, CloseSession):
-            self._session_over(op.session)
+                self._out.append(Notify(session, ZkWatchNotification(path, change)))
         if transaction.origin == self.node:
             token = self._waiting.pop(transaction.token, None)
             if token is not None:
                 self._answer(token, transaction.session, outcome)
+        op = transaction.op
+        if isinstance(op, CloseSession):
+            self._end_session(op.session)
 
     def _answer(self, token: int, session: SessionId, outcome: ZkOutcome) -> None:
         """Answers a write, and the reads of its session that waited for it."""
         zxid = self.store.tree.zxid
         queue = self._queues.get(session)
         if queue is None or queue[0][0] != token:
+            if outcome.session != NO_SESSION:
+                self._bind(token, outcome.session)
             self._reply(token, ZkConnectResponse(outcome.code, outcome.session))
             return
         queue.popleft()
@@ -349,32 +365,15 @@ class ZooKeeperServer(EnsembleMember):
         if not queue:
             del self._queues[session]
 
-    # -- watch events -----------------------------------------------------------------------------
+    def _end_session(self, session: SessionId) -> None:
+        """Closes the connection of a session that has ended, behind the response to its request.
 
-    def _on_events_request(self, token: int, request: ZkEventsRequest) -> None:
-        session, zxid = request.session, self.store.tree.zxid
-        if not self.serving:
-            self._reply(token, ZkEventsResponse(ZkCode.CONNECTION_LOSS, zxid), close=True)
-        elif session not in self.store.tree.sessions:
-            self._reply(token, ZkEventsResponse(ZkCode.SESSION_EXPIRED, zxid))
-        else:
-            self._listening.setdefault(session, deque()).append(token)
-            if session in self._notices:
-                self._send_events(session)
-
-    def _send_events(self, session: SessionId) -> None:
-        """Answers the session's oldest request for events, if there is one."""
-        tokens = self._listening.get(session)
-        if tokens:
-            events = tuple(self._notices.pop(session))
-            self._reply(tokens.popleft(), ZkEventsResponse(ZkCode.OK, self.store.tree.zxid, events))
-
-    def _session_over(self, session: SessionId) -> None:
+        Source: ``FinalRequestProcessor.processRequest``, ``ServerCnxn.sendCloseSession``.
+        """
         self._watches.forget(session)
-        self._notices.pop(session, None)
-        over = ZkEventsResponse(ZkCode.SESSION_EXPIRED, self.store.tree.zxid)
-        for token in self._listening.pop(session, ()):
-            self._reply(token, over)
+        if session in self._connections:
+            del self._connections[session]
+            self._out.append(CloseConnection(session))
 
 
 def _is_write(request: ZkRequest | ZkPingRequest) -> bool:

@@ -5,10 +5,11 @@ and gets events. Operations are sent in order, up to ``zookeeper.max.in.flight.r
 An operation whose connection was lost is sent again over the next one, as Kafka's client does, so a
 write may have been applied and still answer BAD_VERSION or NODE_EXISTS.
 
-Watch events arrive unrequested, on the operations' connection, in ZooKeeper. Here a client keeps
-:data:`EVENT_REQUESTS` requests open for them, so that many batches of events can be on their way.
+Watch events arrive unrequested, on the operations' connection and in order with the responses: an
+event comes before a response that shows what it is about.
 
-Only a server ends a session: a client that reaches none considers it alive.
+Only a server ends a session: a client that reaches none considers it alive. A server closes the
+connection of a session that has ended; the client learns it when it connects again.
 
 Approximate: the next server is tried half a second after the last (a drawn time up to a second in
 ZooKeeper); watches are taken as triggered after a move.
@@ -25,16 +26,16 @@ from typing import NamedTuple
 
 from sim.ids import NodeId
 from sim.protocol import effects as fx
+from sim.protocol import events as ev
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.zookeeper.messages import (
     ZkConnectRequest,
     ZkConnectResponse,
-    ZkEventsRequest,
-    ZkEventsResponse,
     ZkPingRequest,
     ZkPingResponse,
     ZkRequest,
     ZkResponse,
+    ZkWatchNotification,
 )
 from sim.protocol.zookeeper.tree import (
     NO_SESSION,
@@ -53,12 +54,6 @@ from sim.units import MS, NEVER, SECOND, Micros
 
 CHANNEL = "zookeeper"
 """The connection to the ensemble."""
-
-EVENT_CHANNEL = "zookeeper-events"
-"""Requests that wait for watch events must not delay later responses."""
-
-EVENT_REQUESTS = 8
-"""Open requests for watch events."""
 
 RECONNECT_TIMER = "zookeeper-reconnect"
 """Fires when the next server is to be tried."""
@@ -208,8 +203,6 @@ class ZkSession:
                 return self._on_outcome(pending, response, now, out)
             case ZkPingResponse():
                 return self._on_ping(response, now, out)
-            case ZkEventsResponse():
-                return self._on_events(response, now, out)
             case ZkConnectResponse():
                 return self._on_connect(response, now, out)
             case _:
@@ -221,6 +214,26 @@ class ZkSession:
         _, pending = self._open.pop(correlation)
         return self._disconnected(now, out, pending)
 
+    def unrequested(
+        self, event: ev.NotificationReceived | ev.ConnectionLost, now: Micros, out: list[fx.Effect]
+    ) -> list[SessionEvent]:
+        """The server sent a watch event, or closed the connection.
+
+        After the loss of the connection nothing of it counts: its watches are taken as triggered.
+        """
+        if self.state is not SessionState.CONNECTED or event.sender != self.server:
+            return []
+        if isinstance(event, ev.ConnectionLost):
+            return self._disconnected(now, out)
+        self._heard(now, out)
+        notification = event.notification
+        assert isinstance(notification, ZkWatchNotification), f"not ZooKeeper's: {notification}"
+        path, change = notification.path, notification.change
+        if change is WatchEvent.DELETED:
+            self._watching.pop((path, True), None)
+        self._watching.pop((path, change is WatchEvent.CHILDREN_CHANGED), None)
+        return [WatchFired(path, change)]
+
     def timer(self, name: str, now: Micros, out: list[fx.Effect]) -> list[SessionEvent]:
         """One of :data:`SESSION_TIMERS` fired."""
         if self._ended:
@@ -230,7 +243,7 @@ class ZkSession:
                 self._connect(out)
         elif self.state is SessionState.CONNECTED:
             if name == SILENCE_TIMER:
-                return self._disconnected(now, out)
+                return self._disconnected(now, out, closes=True)
             self._send(ZkPingRequest(self.session), None, NEVER, out)
             self._spoke(now, out)
         return []
@@ -241,6 +254,7 @@ class ZkSession:
         timeout = self.config.timeout_us
         request = ZkConnectRequest(self.session, timeout, self._last_zxid)
         self._send(request, None, timeout // len(self.servers), out)
+        out.append(fx.Listen(self.server, CHANNEL))
 
     def _send(
         self,
@@ -251,8 +265,7 @@ class ZkSession:
     ) -> None:
         correlation = self._correlate()
         self._open[correlation] = (request, pending)
-        channel = EVENT_CHANNEL if isinstance(request, ZkEventsRequest) else CHANNEL
-        out.append(fx.Send(self.server, correlation, request, timeout_us, channel))
+        out.append(fx.Send(self.server, correlation, request, timeout_us, CHANNEL))
 
     def _pump(self, now: Micros, out: list[fx.Effect]) -> None:
         """Sends as many operations as may be in flight."""
@@ -311,21 +324,6 @@ class ZkSession:
         self._last_zxid = max(self._last_zxid, response.zxid)
         return []
 
-    def _on_events(
-        self, response: ZkEventsResponse, now: Micros, out: list[fx.Effect]
-    ) -> list[SessionEvent]:
-        if response.code is ZkCode.SESSION_EXPIRED:
-            return self._expired(out)
-        if response.code is not ZkCode.OK:
-            return self._disconnected(now, out)
-        self._last_zxid = max(self._last_zxid, response.zxid)
-        news: list[SessionEvent] = []
-        for path, change in response.events:
-            self._watching.pop((path, change is WatchEvent.CHILDREN_CHANGED), None)
-            news.append(WatchFired(path, change))
-        self._send(ZkEventsRequest(self.session), None, NEVER, out)
-        return news
-
     def _on_connect(
         self, response: ZkConnectResponse, now: Micros, out: list[fx.Effect]
     ) -> list[SessionEvent]:
@@ -338,8 +336,6 @@ class ZkSession:
         self._in_flight = 0
         self._heard(now, out)
         self._spoke(now, out)
-        for _ in range(EVENT_REQUESTS):
-            self._send(ZkEventsRequest(self.session), None, NEVER, out)
         self._pump(now, out)
         watching, self._watching = self._watching, {}
         news: list[SessionEvent] = [Moved(SessionState.CONNECTED)]
@@ -349,15 +345,22 @@ class ZkSession:
         return news
 
     def _disconnected(
-        self, now: Micros, out: list[fx.Effect], first: tuple[int, ZkOperation] | None = None
+        self,
+        now: Micros,
+        out: list[fx.Effect],
+        first: tuple[int, ZkOperation] | None = None,
+        *,
+        closes: bool = False,
     ) -> list[SessionEvent]:
-        """Tries the next server; operations in flight are sent again, in order."""
+        """Tries the next server; operations in flight are sent again, in order.
+
+        ``closes``: the connection is open as far as this end knows.
+        """
         if self.state is SessionState.CLOSED:
             return []
         lost = self._requests_in_flight(first)
-        if self._open:
+        if self._open or closes:
             out.append(fx.Disconnect(self.server, CHANNEL))
-            out.append(fx.Disconnect(self.server, EVENT_CHANNEL))
         self._open = {}
         self._queue.extendleft(reversed(lost))
         self._in_flight = 0

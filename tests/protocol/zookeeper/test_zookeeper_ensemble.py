@@ -312,56 +312,6 @@ def test_a_lost_majority_ends_no_session():
     assert "/e" in w.ensemble.servers[w.leader].store.tree.nodes
 
 
-def test_watches_tell_once_and_in_the_order_of_what_happened():
-    w = world()
-    one, two = w.client(first=0), w.client(first=1)
-    one.ask(Create("/p", None), Create("/p/a", 0))
-    w.run(1)
-    two.ask(GetChildren("/p"), GetData("/p/a"), Exists("/p/b"), watch=True)
-    w.run(1)
-    one.ask(SetData("/p/a", 1), Create("/p/b", 0), SetData("/p/a", 2), SetData("/p/b", 1))
-    w.run(1)
-    assert two.watched == [
-        ("/p/a", WatchEvent.DATA_CHANGED),
-        ("/p/b", WatchEvent.CREATED),
-        ("/p", WatchEvent.CHILDREN_CHANGED),
-    ]
-
-
-def far_away(kind=ZooKeeperServer):
-    """Three watched nodes, set 100 ms apart a second away from the client that watches them."""
-    w = world(size=1, kind=kind)
-    setter, watcher = w.client(), w.client()
-    setter.ask(*(Create(f"/{name}", 0) for name in "abc"))
-    w.run(1)
-    watcher.ask(*(GetData(f"/{name}") for name in "abc"), watch=True)
-    w.run(1)
-    w.loop.one_way_us = SECOND // 2
-    for name in "abc":
-        setter.ask(SetData(f"/{name}", 1))
-        w.run(0.1)
-    w.run(20)
-    first, second, third = watcher.watched_at
-    return second - first, third - second
-
-
-def test_an_event_is_sent_while_the_one_before_is_on_its_way():
-    """Catalogue: honeycomb-2017-split-brain-controller, where the links to ZooKeeper are slow."""
-    assert far_away() == (100 * MS, 100 * MS)
-
-
-class OneEventServer(ZooKeeperServer):
-    """A planted defect: an event waits until the client has confirmed the one before."""
-
-    def _on_events_request(self, token, request):
-        self._listening.pop(request.session, None)
-        super()._on_events_request(token, request)
-
-
-def test_events_that_wait_for_a_round_trip_are_noticed():
-    assert far_away(OneEventServer) != (100 * MS, 100 * MS)
-
-
 def pings(client, seconds, w):
     """Instants at which the client sends a ping, since now."""
     began, at, send = w.loop.now, [], w.loop.send

@@ -1,6 +1,12 @@
 """An ensemble with clients that write down what they are told."""
 
-from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
+from sim.protocol.events import (
+    ConnectionLost,
+    NotificationReceived,
+    RequestFailed,
+    ResponseReceived,
+    TimerFired,
+)
 from sim.protocol.zookeeper.server import ZooKeeperServer
 from sim.protocol.zookeeper.session import (
     Moved,
@@ -16,35 +22,25 @@ from sim.studies.zookeeper import Ensemble
 
 MS, SECOND = 1_000, 1_000_000
 A, B, C = 5001, 5002, 5003
+READS = 9
+"""Tag of reads whose order among the events matters."""
 
 
-class Client:
-    """A process with a session."""
+class Recorder:
+    """A session, and what it has heard, in order."""
 
-    def __init__(self, loop, servers, node, first, config):
+    def __init__(self, servers, first, config):
         self.correlation = 0
         self.session = ZkSession(servers, first, self.correlate, config)
         self.answers = {}
         self.watched = []
         self.watched_at = []
         self.states = []
-        self.loop = loop
-        self.process = loop.add(node, FREE)
-        self.process.start({"client": self})
-        self.do(self.session.start)
+        self.heard = []
 
     def correlate(self):
         self.correlation += 1
         return self.correlation
-
-    def do(self, what, *args):
-        out = []
-        what(*args, out)
-        self.process.perform("client", out)
-
-    def ask(self, *ops, tag=0, watch=False):
-        operations = [ZkOperation(op, watch) for op in ops]
-        self.do(self.session.submit, tag, operations, self.loop.now)
 
     def handle(self, event, now):
         out, news = [], []
@@ -53,8 +49,11 @@ class Client:
                 news = self.session.answered(event.correlation, event.response, now, out)
             case RequestFailed() if self.session.owns(event.correlation):
                 news = self.session.failed(event.correlation, now, out)
+            case NotificationReceived() | ConnectionLost():
+                news = self.session.unrequested(event, now, out)
             case TimerFired():
                 news = self.session.timer(event.name, now, out)
+        self.heard.extend(news)
         for item in news:
             match item:
                 case OperationAnswered():
@@ -68,6 +67,35 @@ class Client:
 
     def codes(self, tag=0):
         return [outcome.code for outcome in self.answers.get(tag, [])]
+
+    def values(self):
+        """What reads have shown and which paths an event was about, in the order of arrival."""
+        return [
+            item.path if isinstance(item, WatchFired) else item.outcome.node.data
+            for item in self.heard
+            if isinstance(item, WatchFired)
+            or (isinstance(item, OperationAnswered) and item.tag == READS)
+        ]
+
+
+class Client(Recorder):
+    """A process with a session."""
+
+    def __init__(self, loop, servers, node, first, config):
+        super().__init__(servers, first, config)
+        self.loop = loop
+        self.process = loop.add(node, FREE)
+        self.process.start({"client": self})
+        self.do(self.session.start)
+
+    def do(self, what, *args):
+        out = []
+        what(*args, out)
+        self.process.perform("client", out)
+
+    def ask(self, *ops, tag=0, watch=False):
+        operations = [ZkOperation(op, watch) for op in ops]
+        self.do(self.session.submit, tag, operations, self.loop.now)
 
 
 class World:

@@ -9,7 +9,7 @@ from sim.protocol.zk_mode.znodes import CONTROLLER_EPOCH
 from sim.protocol.zookeeper.ensemble import EnsembleMember
 from sim.protocol.zookeeper.session import RECONNECT_US
 from sim.protocol.zookeeper.tree import SetData, Tree
-from tests.scenarios.run_kit import S, go
+from tests.scenarios.run_kit import JOIN_US, S, go
 
 SESSION_S = 6
 CONFIG = {"zookeeper.session.timeout.ms": SESSION_S * 1_000}
@@ -48,6 +48,42 @@ def test_a_dead_controller_is_followed_when_its_session_has_ended_and_not_before
     assert 2 * S + (SESSION_S - 2) * S <= second["t_us"] <= 2 * S + (SESSION_S + 2.1) * S
     (_, loaded) = headless.rows("controllers", state="loaded")
     assert loaded["partitions"] == 53, "the topic's and those of committed offsets"
+
+
+WAYS = {2: 1_600_000, 3: 1_000_000}
+"""One-way delays of the brokers that are left, in us."""
+
+
+@pytest.fixture(scope="module")
+def far(tmp_path_factory):
+    """ZooKeeper is far away when the controller, broker-1, shuts down."""
+    delays = [
+        {"at": "7s", "do": "delay", "between": [f"broker-{n}"], "and": ENSEMBLE, "by": f"{way}us"}
+        for n, way in WAYS.items()
+    ]
+    faults = [
+        {"at": "0s", "do": "crash", "target": ["broker-2", "broker-3"], "for": "2s"},
+        *delays,
+        {"at": "8s", "do": "controlled-shutdown", "target": "broker-1", "for": "12s"},
+    ]
+    return under(tmp_path_factory.mktemp("zk-far"), faults=faults, lasts="22s")
+
+
+def test_a_far_broker_hears_of_the_controllers_end_one_way_after_zookeeper_has_it(far):
+    """C3: ZooKeeper sends an event unrequested, when it happens."""
+    (ended,) = far.times("node_states", node="broker-1", state="stopped")
+    assert 8 * S <= ended < 8 * S + JOIN_US
+    for broker, way in WAYS.items():
+        events = far.rows("messages", receiver=f"broker-{broker}", kind="ZkWatchNotification")
+        first = next(event for event in events if event["sent_us"] > 8 * S)
+        assert first["sent_us"] < ended + JOIN_US
+        assert way <= first["t_us"] - first["sent_us"] < way + JOIN_US
+
+
+def test_who_hears_of_the_controllers_end_first_takes_its_place(far):
+    (before, after) = [row for row in far.rows("controllers", state="elected") if row["t_us"] > 0]
+    assert (before["broker"], after["broker"]) == (1, 3)
+    assert before["t_us"] < 8 * S < after["t_us"]
 
 
 def test_partitions_of_other_leaders_keep_them_when_the_controller_dies(headless):
