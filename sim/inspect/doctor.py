@@ -252,12 +252,25 @@ class _Partition:
             self._add(path, "ends within an entry", severity="warning")
         positions = {batch.last_offset: batch.position for batch in seen}
         previous = -1
-        for offset, position in read_offset_index(path):
+        for offset, position in read_offset_index(path)[: self._used(path, OFFSET_ENTRY.size)]:
             if positions.get(offset) != position:
                 self._add(path, f"no batch with last offset {offset} starts at {position}")
             if offset <= previous:
                 self._add(path, f"offset {offset} follows {previous}")
             previous = offset
+
+    def _used(self, path: Path, entry_bytes: Bytes) -> int:
+        """Number of entries before the zeros of a preallocated index.
+
+        A broker makes the index of an active segment ``segment.index.bytes`` long, and trims it
+        when it rolls or stops cleanly (``AbstractIndex.trimToValidSize``).
+        """
+        data = path.read_bytes()
+        used = -(-len(data.rstrip(b"\0")) // entry_bytes)
+        zeros = len(data) - used * entry_bytes
+        if zeros >= entry_bytes and self._is_clean():
+            self._add(path, f"{zeros} bytes of zeros at the end, which a clean shutdown trims")
+        return used
 
     def _time_index(self, path: Path, seen: list[_Seen]) -> None:
         if not path.is_file():
@@ -267,7 +280,7 @@ class _Partition:
             self._add(path, "ends within an entry", severity="warning")
         timestamps = {batch.last_offset: batch.max_timestamp_ms for batch in seen}
         previous = -1
-        for timestamp, offset in read_time_index(path):
+        for timestamp, offset in read_time_index(path)[: self._used(path, TIME_ENTRY.size)]:
             if timestamps.get(offset) != timestamp:
                 self._add(path, f"no batch with last offset {offset} has timestamp {timestamp}")
             if timestamp <= previous:

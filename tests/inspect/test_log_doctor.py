@@ -231,6 +231,24 @@ def test_half_a_batch_at_the_end_is_legal_after_an_unclean_stop(tmp_path):
     assert ("warning", "no whole batch") in [(s, m[-14:]) for p, s, m in told(tmp_path) if p == log]
 
 
+def test_preallocated_indexes_are_legal_after_an_unclean_stop_alone(tmp_path):
+    log = server(tmp_path) / LOG
+    for suffix in (".index", ".timeindex"):
+        path = log.with_suffix(suffix)
+        path.write_bytes(path.read_bytes() + bytes(96 * 100_000))
+    trims = "9600000 bytes of zeros at the end, which a clean shutdown trims"
+    assert [m for _, _, m in told(tmp_path)] == [trims, trims]
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    assert [(p.suffix, m) for p, _, m in told(tmp_path) if "index" in p.suffix] == []
+
+
+def test_an_entry_of_zeros_among_others_is_no_preallocation(tmp_path):
+    path = (server(tmp_path) / LOG).with_suffix(".timeindex")
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    path.write_bytes(bytes(12) + path.read_bytes())
+    assert any("has timestamp 0" in m for p, _, m in told(tmp_path) if p == path)
+
+
 def test_metadata_that_has_lost_its_head_needs_a_snapshot(tmp_path):
     metadata = server(tmp_path) / METADATA
     for path in metadata.glob("0*.*"):
