@@ -89,8 +89,9 @@ format: $(STAMP)  ## format the code
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-docs: $(STAMP)  ## write what is generated: types of the trace's rows, parts of the documents, the JSON Schema
+docs: $(STAMP)  ## write what is generated: types of the trace's rows, sizes of messages, parts of the documents, the JSON Schema
 	@$(BIN)/python -m tools.trace_rows
+	@$(BIN)/python -m tools.message_sizes
 	@$(BIN)/python -m tools.tables_doc
 
 site: $(STAMP)  ## the documents as a site: build/site/index.html, which needs neither server nor network

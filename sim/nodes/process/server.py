@@ -369,9 +369,12 @@ class ServerNode(Node):
             effect = self.guard.complete(effect)
             if not self.guard.is_settled:
                 self.guard.settle(self._calls, self._links, self.kernel.time)
+        response = effect.response
+        if response is not None:
+            response = response.answering(call.request)
         throttling, throttle = self.throttling, None
         if throttling is not None:
-            throttle = throttling.of(effect.token, call, effect.response, self.now())
+            throttle = throttling.of(effect.token, call, response, self.now())
         state = self._links.get(call.link)
         if state is None:
             return
@@ -380,9 +383,9 @@ class ServerNode(Node):
             self.drop(call.link)
         elif throttling is not None and throttle is not None:
             throttling.note(throttle, call, self.kernel.time)
-            self._answer_throttled(throttle, call, effect.response)
+            self._answer_throttled(throttle, call, response)
         else:
-            self._answer(call, state, effect.response)
+            self._answer(call, state, response)
 
     def _answer_throttled(self, throttle: Throttle, call: Call, response: Response | None) -> None:
         """Answers now and mutes the connection, or answers later."""

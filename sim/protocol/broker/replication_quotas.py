@@ -5,7 +5,7 @@ exceeded; a follower does not fetch a throttled partition that it lags in. Both 
 throttled partitions, those of followers in sync included.
 
 Left out: throttles of replicas that move between log directories; rates that change while a broker
-runs; the header of a response, which leaders count too.
+runs.
 
 Source: ``kafka.server.{ReplicationQuotaManager,ReplicaManager.shouldLeaderThrottle}``,
 ``RemoteLeaderEndPoint.shouldFollowerThrottle``, ``TopicConfigHandler``.
@@ -14,10 +14,10 @@ Source: ``kafka.server.{ReplicationQuotaManager,ReplicaManager.shouldLeaderThrot
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sim.error_codes import ErrorCode
 from sim.ids import NodeId, TopicPartition
 from sim.protocol.broker.replication.fetcher import Fetcher
-from sim.protocol.messages.base import PARTITION_BYTES
-from sim.protocol.messages.data import FetchResult
+from sim.protocol.messages.data import FetchResponse, FetchResult
 from sim.protocol.quotas.rate import SampledRate, ms_of
 from sim.units import Bytes, Micros
 
@@ -26,6 +26,9 @@ LEADER_REPLICAS = "leader.replication.throttled.replicas"
 
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 """Topic setting: the same of followers' side."""
+
+_RESPONSE_HEADER_BYTES: Bytes = 5
+"""Correlation id and tagged fields, which ``FetchResponse.sizeOf`` does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +91,10 @@ class LeaderQuota(ReplicationQuota):
 
     def sent(self, results: list[FetchResult], now: Micros) -> None:
         """Adds a follower's response."""
-        size = 0
-        for result in results:
-            if self.covers(result.partition):
-                size += PARTITION_BYTES + sum([batch.size_bytes for batch in result.batches])
-        if size:
-            self.record(size, now)
+        covered = [result for result in results if self.covers(result.partition)]
+        if covered:
+            response = FetchResponse(ErrorCode.NONE, 0, tuple(covered))
+            self.record(response.size_bytes - _RESPONSE_HEADER_BYTES, now)
 
 
 class FollowerQuota(ReplicationQuota):

@@ -37,10 +37,7 @@ def create_acls(image: MetadataImage, request: CreateAclsRequest) -> Decision:
 
 def delete_acls(image: MetadataImage, request: DeleteAclsRequest) -> Decision:
     """Deletes entries, where they exist."""
-    records = tuple(
-        RemoveAccessControlEntryRecord(entry_id)
-        for entry_id, acl in image.acls.items()
-        if acl in request.acls
-    )
+    known = {entry_id: acl for entry_id, acl in image.acls.items() if acl in request.acls}
+    records = tuple(RemoveAccessControlEntryRecord(entry_id) for entry_id in known)
     errors = tuple((str(acl), ErrorCode.NONE) for acl in request.acls)
-    return Decision(records, DeleteAclsResponse(errors))
+    return Decision(records, DeleteAclsResponse(errors, tuple(known.values())))

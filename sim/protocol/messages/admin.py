@@ -10,7 +10,9 @@ from typing import Literal
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, TopicPartition
-from sim.protocol.messages.base import HEADER_BYTES, Request, Response
+from sim.protocol.messages.base import ANSWERS, Echo, Request, Response
+from sim.protocol.messages.sizes import admin as sizes
+from sim.protocol.messages.sizes.encoding import by_topic, grouped
 from sim.units import Bytes, Micros
 
 
@@ -19,6 +21,11 @@ class DeleteTopicsRequest(Request):
     """Topics to delete, by name."""
 
     topics: tuple[str, ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.delete_topics_request(topics=self.topics)
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
@@ -32,6 +39,11 @@ class DeleteTopicsResponse(Response):
     errors: tuple[tuple[str, ErrorCode], ...]
     throttle_us: Micros = 0
     """``throttle_time_ms`` of a quota of changes (KIP-599)."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.delete_topics_response(responses=[name for name, _ in self.errors])
 
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each resource."""
@@ -49,18 +61,30 @@ class CreatePartitionsRequest(Request):
     count: int
     assignment: tuple[tuple[NodeId, ...], ...] = ()
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        replicas = [len(each) for each in self.assignment]
+        return sizes.create_partitions_request(topics=((self.topic, replicas),))
+
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
         return CreatePartitionsResponse(error)
 
 
 @dataclass(frozen=True, slots=True)
-class CreatePartitionsResponse(Response):
+class CreatePartitionsResponse(Echo):
     """NONE if the topic was extended."""
 
     error: ErrorCode
     throttle_us: Micros = 0
     """``throttle_time_ms`` of a quota of changes (KIP-599)."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        assert isinstance(self.request, CreatePartitionsRequest), ANSWERS
+        return sizes.create_partitions_response(results=(self.request.topic,))
 
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each resource."""
@@ -77,6 +101,11 @@ class IncrementalAlterConfigsRequest(Request):
     """Without a topic: the one broker whose settings these are."""
 
     @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.incremental_alter_configs_request(resources=((self.resource, self.changes),))
+
+    @property
     def resource(self) -> str:
         """``ResourceName``."""
         return self.topic if self.broker == NO_LEADER else str(self.broker)
@@ -87,10 +116,16 @@ class IncrementalAlterConfigsRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class IncrementalAlterConfigsResponse(Response):
+class IncrementalAlterConfigsResponse(Echo):
     """NONE if the settings were changed."""
 
     error: ErrorCode
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        assert isinstance(self.request, IncrementalAlterConfigsRequest), ANSWERS
+        return sizes.incremental_alter_configs_response(responses=(self.request.resource,))
 
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each resource."""
@@ -98,7 +133,7 @@ class IncrementalAlterConfigsResponse(Response):
 
 
 @dataclass(frozen=True, slots=True)
-class UnregisterBrokerRequest(Request):
+class UnregisterBrokerRequest(sizes.UnregisterBrokerRequest):
     """A broker whose registration is to be removed (KIP-631)."""
 
     broker: NodeId
@@ -109,7 +144,7 @@ class UnregisterBrokerRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class UnregisterBrokerResponse(Response):
+class UnregisterBrokerResponse(sizes.UnregisterBrokerResponse):
     """NONE if the broker is not registered any more."""
 
     error: ErrorCode
@@ -138,6 +173,12 @@ class AlterClientQuotasRequest(Request):
 
     entries: tuple[QuotaAlteration, ...]
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        entries = [(entry.entity, [key for key, _ in entry.changes]) for entry in self.entries]
+        return sizes.alter_client_quotas_request(entries=entries)
+
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
         return AlterClientQuotasResponse(
@@ -146,10 +187,17 @@ class AlterClientQuotasRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class AlterClientQuotasResponse(Response):
+class AlterClientQuotasResponse(Echo):
     """An error for each entity, printed."""
 
     errors: tuple[tuple[str, ErrorCode], ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        assert isinstance(self.request, AlterClientQuotasRequest), ANSWERS
+        entries = [entry.entity for entry in self.request.entries]
+        return sizes.alter_client_quotas_response(entries=entries)
 
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each resource."""
@@ -163,6 +211,12 @@ class AlterPartitionReassignmentsRequest(Request):
     items: tuple[tuple[TopicPartition, tuple[NodeId, ...] | None], ...]
     allow_replication_factor_change: bool = True
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        topics = grouped((partition, len(replicas or ())) for partition, replicas in self.items)
+        return sizes.alter_partition_reassignments_request(topics=topics.items())
+
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
         return AlterPartitionReassignmentsResponse(
@@ -175,6 +229,12 @@ class AlterPartitionReassignmentsResponse(Response):
     """An error for each partition."""
 
     errors: tuple[tuple[TopicPartition, ErrorCode], ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        topics = by_topic(partition for partition, _ in self.errors)
+        return sizes.alter_partition_reassignments_response(responses=topics.items())
 
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each resource."""
@@ -191,6 +251,11 @@ class ElectLeadersRequest(Request):
     kind: Literal["preferred", "unclean"]
     partitions: tuple[TopicPartition, ...]
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.elect_leaders_request(topic_partitions=by_topic(self.partitions).items())
+
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
         return ElectLeadersResponse(tuple((p, error) for p in self.partitions))
@@ -201,6 +266,12 @@ class ElectLeadersResponse(Response):
     """An error for each requested partition; of all partitions, for those that needed one."""
 
     errors: tuple[tuple[TopicPartition, ErrorCode], ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        topics = by_topic(partition for partition, _ in self.errors)
+        return sizes.elect_leaders_response(replica_election_results=topics.items())
 
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each resource."""
@@ -217,7 +288,7 @@ class UpdateFeaturesRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES - 18 + sum(len(name) + 5 for name, _ in self.updates)
+        return sizes.update_features_request(feature_updates=[name for name, _ in self.updates])
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
@@ -235,7 +306,7 @@ class UpdateFeaturesResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES - 33 + len(self.reason)
+        return sizes.update_features_response(error_message=self.reason)
 
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of the whole request, with its reason."""

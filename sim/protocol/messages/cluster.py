@@ -3,8 +3,27 @@
 from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, BrokerEpoch, LeaderEpoch, NodeId, Offset, ProducerId, TopicPartition
-from sim.protocol.messages.base import HEADER_BYTES, Request, Response
+from sim.ids import (
+    NO_LEADER,
+    BrokerEpoch,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    ProducerId,
+    TopicPartition,
+    server_name,
+)
+from sim.protocol.messages.base import (
+    ANSWERS,
+    CLUSTER_ID,
+    CONTROLLER_LISTENER,
+    LISTENER,
+    Echo,
+    Request,
+    Response,
+)
+from sim.protocol.messages.sizes import cluster as sizes
+from sim.protocol.messages.sizes.encoding import grouped, topic_counts
 from sim.protocol.metadata.versions import SUPPORTED, SupportedFeatures
 from sim.units import Bytes, Micros
 
@@ -38,7 +57,8 @@ class AlterPartitionRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + 60 * len(self.items)
+        topics = grouped((item.partition, len(item.in_sync)) for item in self.items)
+        return sizes.alter_partition_request(topics=topics.values())
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
@@ -64,6 +84,12 @@ class AlterPartitionResponse(Response):
     error: ErrorCode
     results: tuple[AlterPartitionResult, ...] = ()
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        topics = grouped((result.partition, len(result.in_sync)) for result in self.results)
+        return sizes.alter_partition_response(topics=topics.values())
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistrationRequest(Request):
@@ -78,13 +104,24 @@ class BrokerRegistrationRequest(Request):
     features: SupportedFeatures = SUPPORTED
     """Features that it supports."""
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.broker_registration_request(
+            cluster_id=CLUSTER_ID,
+            listeners=((LISTENER, server_name(self.broker)),),
+            features=[name for name, _, _ in self.features],
+            rack=self.rack,
+            log_dirs=len(self.directories),
+        )
+
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
         return BrokerRegistrationResponse(error)
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerRegistrationResponse(Response):
+class BrokerRegistrationResponse(sizes.BrokerRegistrationResponse):
     """The registration's broker epoch."""
 
     error: ErrorCode
@@ -102,7 +139,10 @@ class ControllerRegistrationRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + 24 + sum(6 + len(name) for name, _, _ in self.features)
+        return sizes.controller_registration_request(
+            listeners=((CONTROLLER_LISTENER, server_name(self.controller)),),
+            features=[name for name, _, _ in self.features],
+        )
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
@@ -110,15 +150,10 @@ class ControllerRegistrationRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerRegistrationResponse(Response):
+class ControllerRegistrationResponse(sizes.ControllerRegistrationResponse):
     """NONE once the registration is committed."""
 
     error: ErrorCode
-
-    @property
-    def size_bytes(self) -> Bytes:
-        """Bytes on the wire."""
-        return HEADER_BYTES - 33
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +167,18 @@ class BrokerHeartbeatRequest(Request):
     want_shut_down: bool
     offline_directories: tuple[str, ...] = ()
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.broker_heartbeat_request(offline_log_dirs=len(self.offline_directories))
+
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
         return BrokerHeartbeatResponse(error)
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerHeartbeatResponse(Response):
+class BrokerHeartbeatResponse(sizes.BrokerHeartbeatResponse):
     """The controller's view of the broker."""
 
     error: ErrorCode
@@ -156,6 +196,14 @@ class DirectoryAssignment:
     directory: str
 
 
+def _by_directory(items: tuple[DirectoryAssignment, ...]) -> list[list[int]]:
+    """Numbers of replicas in each directory, by topic."""
+    found: dict[str, list[TopicPartition]] = {}
+    for item in items:
+        found.setdefault(item.directory, []).append(item.partition)
+    return [topic_counts(partitions) for partitions in found.values()]
+
+
 @dataclass(frozen=True, slots=True)
 class AssignReplicasToDirsRequest(Request):
     """Placements of a broker, for the controller to record (KIP-858)."""
@@ -167,7 +215,7 @@ class AssignReplicasToDirsRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + 20 * len(self.items)
+        return sizes.assign_replicas_to_dirs_request(directories=_by_directory(self.items))
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
@@ -175,15 +223,22 @@ class AssignReplicasToDirsRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class AssignReplicasToDirsResponse(Response):
+class AssignReplicasToDirsResponse(Echo):
     """``error`` at the top; else one error per replica, in the order asked."""
 
     error: ErrorCode
     results: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        assert isinstance(self.request, AssignReplicasToDirsRequest), ANSWERS
+        items = self.request.items if self.results else ()
+        return sizes.assign_replicas_to_dirs_response(directories=_by_directory(items))
+
 
 @dataclass(frozen=True, slots=True)
-class AllocateProducerIdsRequest(Request):
+class AllocateProducerIdsRequest(sizes.AllocateProducerIdsRequest):
     """A broker's request for a block of 1,000 producer ids."""
 
     broker: NodeId
@@ -195,7 +250,7 @@ class AllocateProducerIdsRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class AllocateProducerIdsResponse(Response):
+class AllocateProducerIdsResponse(sizes.AllocateProducerIdsResponse):
     """Ids ``first`` to ``first + count - 1``."""
 
     error: ErrorCode
@@ -208,6 +263,15 @@ class CreateTopicsRequest(Request):
     """An administrator's request for topics; ``configs`` in Kafka's names, values as text."""
 
     topics: tuple["NewTopic", ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        topics = [
+            (each.name, [len(replicas) for replicas in each.assignment], each.configs)
+            for each in self.topics
+        ]
+        return sizes.create_topics_request(topics=topics)
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
@@ -232,6 +296,11 @@ class CreateTopicsResponse(Response):
     errors: tuple[tuple[str, ErrorCode], ...]
     throttle_us: Micros = 0
     """``throttle_time_ms`` of a quota of changes (KIP-599)."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.create_topics_response(topics=[name for name, _ in self.errors])
 
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each resource."""

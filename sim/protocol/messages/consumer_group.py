@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
-from sim.protocol.messages.base import HEADER_BYTES, Request, Response
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.sizes import consumer_group as sizes
+from sim.protocol.messages.sizes.encoding import by_topic
 from sim.units import Bytes, Micros
 
 JOIN_EPOCH = 0
@@ -43,8 +45,15 @@ class ConsumerGroupHeartbeatRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        names = len(self.member_id) + len(self.instance_id)
-        return HEADER_BYTES + names + 4 * len(self.owned or ())
+        return sizes.consumer_group_heartbeat_request(
+            group_id=self.group,
+            member_id=self.member_id,
+            instance_id=self.instance_id,
+            rack_id=self.rack_id,
+            subscribed_topic_names=self.topics or (),
+            server_assignor=self.server_assignor,
+            topic_partitions=by_topic(self.owned or ()).values(),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,4 +69,10 @@ class ConsumerGroupHeartbeatResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + len(self.member_id) + 4 * len(self.assignment or ())
+        assignment = 0
+        if self.assignment is not None:
+            topics = by_topic(self.assignment).values()
+            assignment = sizes.consumer_group_heartbeat_response_assignment(topic_partitions=topics)
+        return sizes.consumer_group_heartbeat_response(
+            member_id=self.member_id, assignment=assignment
+        )

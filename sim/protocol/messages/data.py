@@ -4,12 +4,23 @@ Messages that every batch needs have constructors of their own: one that is made
 interpreted even where its class is compiled, and takes five times as long.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sim.error_codes import ErrorCode
-from sim.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, ProducerId, TopicPartition
-from sim.protocol.messages.base import HEADER_BYTES, PARTITION_BYTES, Request, Response
+from sim.ids import (
+    NO_LEADER,
+    BrokerEpoch,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    ProducerId,
+    TopicPartition,
+    server_name,
+)
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.sizes import data as sizes
+from sim.protocol.messages.sizes.encoding import topic_counts, topic_runs
 from sim.protocol.ports import NO_EPOCH_END, Batch, EpochEnd
 from sim.units import Bytes, Micros
 
@@ -22,8 +33,8 @@ class ProduceRequest(Request):
     timeout_us: Final[Micros]
     batches: Final[tuple[tuple[TopicPartition, Batch], ...]]
     transactional_id: Final[str]
-    records_bytes: Final[Bytes]
-    """Size of all batches with their partitions' fields; read at every hop, so kept."""
+    sent_bytes: Bytes = field(init=False, repr=False, compare=False)
+    """Size on the wire; read at every hop, so kept."""
 
     def __init__(
         self,
@@ -38,13 +49,17 @@ class ProduceRequest(Request):
         self.transactional_id = transactional_id
         size = 0
         for _, batch in batches:
-            size += PARTITION_BYTES + batch.size_bytes
-        self.records_bytes = size
+            size += sizes.produce_request_partition_produce_data(records=batch.size_bytes)
+        self.sent_bytes = sizes.produce_request(
+            transactional_id=transactional_id,
+            topic_data=topic_counts([partition for partition, _ in batches]),
+            partition_data=size,
+        )
 
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + self.records_bytes
+        return self.sent_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +68,12 @@ class LeaderHint:
 
     leader: NodeId
     leader_epoch: LeaderEpoch
+
+
+def hinted_hosts(hints: list[LeaderHint]) -> list[str]:
+    """Hosts of the leaders that hints name, each once."""
+    leaders = dict.fromkeys([hint.leader for hint in hints if hint.leader != NO_LEADER])
+    return [server_name(leader) for leader in leaders]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +87,29 @@ class ProduceResult:
     hint: LeaderHint | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class ProduceResponse(Response):
     """Not sent for acks=0."""
 
-    results: tuple[ProduceResult, ...]
+    results: Final[tuple[ProduceResult, ...]]
+    sent_bytes: Bytes = field(init=False, repr=False, compare=False)
+    """Size on the wire; read at every hop, so kept."""
+
+    def __init__(self, results: tuple[ProduceResult, ...]) -> None:
+        self.results = results
+        hints = [result.hint for result in results if result.hint is not None]
+        hinted = sizes.produce_response_partition_produce_response(current_leader=True)
+        plain = sizes.produce_response_partition_produce_response()
+        self.sent_bytes = sizes.produce_response(
+            responses=topic_counts([result.partition for result in results]),
+            partition_responses=len(hints) * hinted + (len(results) - len(hints)) * plain,
+            node_endpoints=hinted_hosts(hints) if hints else (),
+        )
 
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + PARTITION_BYTES * len(self.results)
+        return self.sent_bytes
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
@@ -125,6 +159,8 @@ class FetchRequest(Request):
     forgotten: Final[tuple[TopicPartition, ...]]
     rack: Final[str]
     isolation_level: Final[str]
+    sent_bytes: Bytes = field(init=False, repr=False, compare=False)
+    """Size on the wire; read at every hop, so kept."""
 
     def __init__(
         self,
@@ -151,11 +187,17 @@ class FetchRequest(Request):
         self.forgotten = forgotten
         self.rack = rack
         self.isolation_level = isolation_level
+        self.sent_bytes = sizes.fetch_request(
+            replica_state=replica_id >= 0,
+            topics=topic_runs([each.partition for each in partitions]),
+            forgotten_topics_data=topic_counts(forgotten),
+            rack_id=rack,
+        )
 
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + PARTITION_BYTES * len(self.partitions)
+        return self.sent_bytes
 
 
 READ_COMMITTED = "read_committed"
@@ -222,24 +264,37 @@ class FetchResponse(Response):
     error: Final[ErrorCode]
     session_id: Final[int]
     results: Final[tuple[FetchResult, ...]]
-    records_bytes: Final[Bytes]
-    """Size of all batches with their partitions' fields; read at every hop, so kept."""
+    sent_bytes: Bytes = field(init=False, repr=False, compare=False)
+    """Size on the wire; read at every hop, so kept."""
 
     def __init__(self, error: ErrorCode, session_id: int, results: tuple[FetchResult, ...]) -> None:
         self.error = error
         self.session_id = session_id
         self.results = results
         size = 0
+        hints: list[LeaderHint] = []
         for result in results:
-            size += PARTITION_BYTES
+            records = 0
             for batch in result.batches:
-                size += batch.size_bytes
-        self.records_bytes = size
+                records += batch.size_bytes
+            if result.hint is not None:
+                hints.append(result.hint)
+            size += sizes.fetch_response_partition_data(
+                diverging_epoch=result.diverging != NO_EPOCH_END,
+                current_leader=result.hint is not None,
+                aborted_transactions=len(result.aborted),
+                records=records,
+            )
+        self.sent_bytes = sizes.fetch_response(
+            responses=topic_runs([result.partition for result in results]),
+            partitions=size,
+            node_endpoints=hinted_hosts(hints) if hints else (),
+        )
 
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + self.records_bytes
+        return self.sent_bytes
 
 
 LATEST_TIMESTAMP = -1
@@ -263,6 +318,11 @@ class ListOffsetsRequest(Request):
     isolation_level: str = "read_uncommitted"
     """With READ_COMMITTED the latest offset is the last stable one."""
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.list_offsets_request(topics=((self.partition.topic, 1),))
+
 
 @dataclass(frozen=True, slots=True)
 class ListOffsetsResponse(Response):
@@ -272,3 +332,8 @@ class ListOffsetsResponse(Response):
     error: ErrorCode
     offset: Offset = -1
     leader_epoch: LeaderEpoch = -1
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.list_offsets_response(topics=((self.partition.topic, 1),))

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
 from sim.ids import Offset, TopicPartition
-from sim.protocol.messages.base import HEADER_BYTES, PARTITION_BYTES, Request, Response
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.sizes import delete_records as sizes
+from sim.protocol.messages.sizes.encoding import by_topic
 from sim.units import Bytes, Micros
 
 UP_TO_HIGH_WATERMARK: Offset = -1
@@ -24,7 +26,8 @@ class DeleteRecordsRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + PARTITION_BYTES * len(self.offsets)
+        topics = by_topic(partition for partition, _ in self.offsets)
+        return sizes.delete_records_request(topics=topics.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,8 @@ class DeleteRecordsResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + PARTITION_BYTES * len(self.results)
+        topics = by_topic(result.partition for result in self.results)
+        return sizes.delete_records_response(topics=topics.items())
 
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each resource."""

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
-from sim.protocol.messages.base import HEADER_BYTES, Request, Response
+from sim.protocol.messages.base import ANSWERS, Echo, Request, Response
+from sim.protocol.messages.group import PROTOCOL_TYPE
+from sim.protocol.messages.sizes import group_admin as sizes
+from sim.protocol.messages.sizes.encoding import by_topic
 from sim.units import Bytes
 
 
@@ -18,17 +21,30 @@ class DescribeGroupsRequest(Request):
 
     group: str
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.describe_groups_request(groups=(self.group,))
+
     def refused(self, error: ErrorCode) -> "DescribeGroupsResponse":
         """Response with only an error."""
         return DescribeGroupsResponse(error)
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeGroupsResponse(Response):
+class DescribeGroupsResponse(Echo):
     """``state`` is Kafka's name of it; GROUP_ID_NOT_FOUND and ``Dead`` without the group."""
 
     error: ErrorCode
     state: str = ""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        assert isinstance(self.request, DescribeGroupsRequest), ANSWERS
+        kind = PROTOCOL_TYPE if self.error is ErrorCode.NONE else ""
+        group = (self.request.group, self.state, kind, "")
+        return sizes.describe_groups_response(groups=(group,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +53,27 @@ class DeleteGroupsRequest(Request):
 
     group: str
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.delete_groups_request(groups_names=(self.group,))
+
     def refused(self, error: ErrorCode) -> "DeleteGroupsResponse":
         """Response with only an error."""
         return DeleteGroupsResponse(error)
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteGroupsResponse(Response):
+class DeleteGroupsResponse(Echo):
     """NON_EMPTY_GROUP while it has members."""
 
     error: ErrorCode
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        assert isinstance(self.request, DeleteGroupsRequest), ANSWERS
+        return sizes.delete_groups_response(results=(self.request.group,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +86,8 @@ class OffsetDeleteRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + 4 * len(self.partitions)
+        topics = by_topic(self.partitions)
+        return sizes.offset_delete_request(group_id=self.group, topics=topics.items())
 
     def refused(self, error: ErrorCode) -> "OffsetDeleteResponse":
         """Response with only an error."""
@@ -76,4 +104,5 @@ class OffsetDeleteResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + 6 * len(self.results)
+        topics = by_topic(partition for partition, _ in self.results)
+        return sizes.offset_delete_response(topics=topics.items())

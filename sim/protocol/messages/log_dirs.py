@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
-from sim.protocol.messages.base import HEADER_BYTES, PARTITION_BYTES, Request, Response
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.sizes import log_dirs as sizes
+from sim.protocol.messages.sizes.encoding import by_topic
 from sim.units import Bytes
 
 
@@ -20,7 +22,11 @@ class AlterReplicaLogDirsRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + PARTITION_BYTES * len(self.directories)
+        found: dict[str, list[TopicPartition]] = {}
+        for partition, directory in self.directories:
+            found.setdefault(directory, []).append(partition)
+        directories = [(path, by_topic(places).items()) for path, places in found.items()]
+        return sizes.alter_replica_log_dirs_request(dirs=directories)
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
@@ -37,7 +43,8 @@ class AlterReplicaLogDirsResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + PARTITION_BYTES * len(self.errors)
+        topics = by_topic(partition for partition, _ in self.errors)
+        return sizes.alter_replica_log_dirs_response(results=topics.items())
 
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each resource."""

@@ -1,12 +1,30 @@
 """Inside the metadata quorum (KRaft)."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from sim.error_codes import ErrorCode
-from sim.ids import LeaderEpoch, NodeId, Offset, SnapshotId
-from sim.protocol.messages.base import HEADER_BYTES, PARTITION_BYTES, Request, Response
+from sim.ids import (
+    METADATA_PARTITION,
+    NO_LEADER,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    SnapshotId,
+    server_name,
+)
+from sim.protocol.messages.base import CLUSTER_ID, CONTROLLER_LISTENER, Request, Response
+from sim.protocol.messages.sizes import quorum as sizes
 from sim.protocol.ports import NO_EPOCH_END, Batch, EpochEnd
 from sim.units import Bytes, Micros
+
+_METADATA: Final = ((METADATA_PARTITION.topic, 1),)
+"""The topic of each message, with its one partition."""
+
+
+def _host(leader: NodeId) -> tuple[str, ...]:
+    """Endpoint of a leader that is known (``RaftUtil.singletonVoteResponse``, and such)."""
+    return () if leader == NO_LEADER else (server_name(leader),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +42,11 @@ class VoteRequest(Request):
     voter_directory: str = ""
     """That of the voter it is meant for; empty: any with the id (KIP-853)."""
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.vote_request(cluster_id=CLUSTER_ID, topics=_METADATA)
+
 
 @dataclass(frozen=True, slots=True)
 class VoteResponse(Response):
@@ -33,6 +56,11 @@ class VoteResponse(Response):
     granted: bool
     leader: NodeId
     epoch: LeaderEpoch
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.vote_response(topics=_METADATA, node_endpoints=_host(self.leader))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +72,15 @@ class BeginQuorumEpochRequest(Request):
     voter_directory: str = ""
     """``directory.id`` of the voter it is meant for; empty: any with the id (KIP-853)."""
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.begin_quorum_epoch_request(
+            cluster_id=CLUSTER_ID,
+            topics=_METADATA,
+            leader_endpoints=((CONTROLLER_LISTENER, server_name(self.leader)),),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class EndQuorumEpochRequest(Request):
@@ -53,6 +90,15 @@ class EndQuorumEpochRequest(Request):
     epoch: LeaderEpoch
     preferred: tuple[NodeId, ...]
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.end_quorum_epoch_request(
+            cluster_id=CLUSTER_ID,
+            topics=((METADATA_PARTITION.topic, (len(self.preferred),)),),
+            leader_endpoints=((CONTROLLER_LISTENER, server_name(self.leader)),),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class QuorumEpochResponse(Response):
@@ -61,6 +107,13 @@ class QuorumEpochResponse(Response):
     error: ErrorCode
     leader: NodeId
     epoch: LeaderEpoch
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.begin_quorum_epoch_response(
+            topics=_METADATA, node_endpoints=_host(self.leader)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +128,21 @@ class QuorumFetchRequest(Request):
     max_wait_us: Micros
     directory: str = ""
     """The replica's ``directory.id`` (KIP-853)."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        partition = sizes.fetch_request_fetch_partition(
+            replica_directory_id=self.directory != "", high_watermark=True
+        )
+        return sizes.fetch_request(
+            cluster_id=CLUSTER_ID,
+            replica_state=True,
+            topics=(1,),
+            partitions=partition,
+            forgotten_topics_data=(),
+            rack_id="",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +160,15 @@ class QuorumFetchResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + PARTITION_BYTES + sum(b.size_bytes for b in self.batches)
+        partition = sizes.fetch_response_partition_data(
+            diverging_epoch=self.diverging != NO_EPOCH_END,
+            current_leader=True,
+            snapshot_id=self.snapshot is not None,
+            records=sum([batch.size_bytes for batch in self.batches]),
+        )
+        return sizes.fetch_response(
+            responses=(1,), partitions=partition, node_endpoints=_host(self.leader)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +182,16 @@ class FetchSnapshotRequest(Request):
     max_bytes: Bytes
     directory: str = ""
     """The replica's ``directory.id`` (KIP-853)."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        partition = sizes.fetch_snapshot_request_partition_snapshot(
+            replica_directory_id=self.directory != ""
+        )
+        return sizes.fetch_snapshot_request(
+            cluster_id=CLUSTER_ID, topics=_METADATA, partitions=partition
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,4 +210,9 @@ class FetchSnapshotResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + PARTITION_BYTES + len(self.data)
+        partition = sizes.fetch_snapshot_response_partition_snapshot(
+            current_leader=True, unaligned_records=len(self.data)
+        )
+        return sizes.fetch_snapshot_response(
+            topics=_METADATA, partitions=partition, node_endpoints=_host(self.leader)
+        )

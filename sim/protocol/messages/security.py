@@ -11,17 +11,12 @@ from dataclasses import dataclass
 from sim.error_codes import ErrorCode
 from sim.protocol.acls import Acl
 from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.sizes import security as sizes
 from sim.units import Bytes, Micros
 
-_REQUEST_BYTES: Bytes = 27
-_RESPONSE_BYTES: Bytes = 15
-_FIXED_BYTES: Bytes = 8
 
-
-def _size(acls: tuple[Acl, ...]) -> Bytes:
-    return sum(
-        _FIXED_BYTES + len(acl.resource_name) + len(acl.principal) + len(acl.host) for acl in acls
-    )
+def _texts(acl: Acl) -> tuple[str, str, str]:
+    return acl.resource_name, acl.principal, acl.host
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +28,7 @@ class CreateAclsRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return _REQUEST_BYTES + _size(self.acls)
+        return sizes.create_acls_request(creations=[_texts(acl) for acl in self.acls])
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
@@ -49,7 +44,7 @@ class CreateAclsResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return _RESPONSE_BYTES + 4 * len(self.errors)
+        return sizes.create_acls_response(results=len(self.errors))
 
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each entry."""
@@ -65,7 +60,7 @@ class DeleteAclsRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return _REQUEST_BYTES + _size(self.acls)
+        return sizes.delete_acls_request(filters=[_texts(acl) for acl in self.acls])
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""
@@ -77,21 +72,19 @@ class DeleteAclsResponse(Response):
     """An error for each entry, printed; an entry that was not there has none."""
 
     errors: tuple[tuple[str, ErrorCode], ...]
+    deleted: tuple[Acl, ...] = ()
+    """Entries that were there."""
 
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return _RESPONSE_BYTES + sum(len(name) - 1 for name, _ in self.errors)
+        found = [[_texts(acl)] for acl in self.deleted]
+        found += [[]] * (len(self.errors) - len(found))
+        return sizes.delete_acls_response(filter_results=found)
 
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each entry."""
         return self.errors
-
-
-_SASL_REQUEST_BYTES: Bytes = 24
-"""Length and header of a request, with a client id of ten letters."""
-
-_SASL_RESPONSE_BYTES: Bytes = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +96,7 @@ class SaslHandshakeRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return _SASL_REQUEST_BYTES + 2 + len(self.mechanism)
+        return sizes.sasl_handshake_request(mechanism=self.mechanism)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +109,7 @@ class SaslHandshakeResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return _SASL_RESPONSE_BYTES + 6 + sum(2 + len(name) for name in self.mechanisms)
+        return sizes.sasl_handshake_response(mechanisms=self.mechanisms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +121,7 @@ class SaslAuthenticateRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return _SASL_REQUEST_BYTES + 3 + len(self.token)
+        return sizes.sasl_authenticate_request(auth_bytes=len(self.token))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +137,9 @@ class SaslAuthenticateResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return _SASL_RESPONSE_BYTES + 14 + len(self.token) + len(self.message)
+        return sizes.sasl_authenticate_response(
+            error_message=self.message, auth_bytes=len(self.token)
+        )
 
 
 @dataclass(frozen=True, slots=True)

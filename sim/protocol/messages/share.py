@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, Offset, TopicPartition
-from sim.protocol.messages.base import HEADER_BYTES, PARTITION_BYTES, Request, Response
-from sim.protocol.messages.data import LeaderHint
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.data import LeaderHint, hinted_hosts
 from sim.protocol.messages.share_records import Acknowledgement, Acquired, ShareKey, StateBatch
+from sim.protocol.messages.sizes import share as sizes
+from sim.protocol.messages.sizes.encoding import by_topic, grouped
 from sim.protocol.ports import Batch
 from sim.units import Bytes, Micros
 
@@ -24,9 +26,6 @@ INITIAL_EPOCH = 0
 
 FINAL_EPOCH = -1
 """The epoch with which a member closes its share session."""
-
-_BATCH_BYTES = 19
-"""Of an acknowledgement of a batch, or of its state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,12 @@ class ShareGroupHeartbeatRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + len(self.member_id)
+        return sizes.share_group_heartbeat_request(
+            group_id=self.group,
+            member_id=self.member_id,
+            rack_id=self.rack_id,
+            subscribed_topic_names=self.topics or (),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,11 @@ class ShareGroupHeartbeatResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + len(self.member_id) + 4 * len(self.assignment or ())
+        assignment = 0
+        if self.assignment is not None:
+            topics = by_topic(self.assignment).values()
+            assignment = sizes.share_group_heartbeat_response_assignment(topic_partitions=topics)
+        return sizes.share_group_heartbeat_response(member_id=self.member_id, assignment=assignment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +76,14 @@ class PartitionAcknowledgements:
     partition: TopicPartition
     said: tuple[Acknowledgement, ...]
 
-    @property
-    def size_bytes(self) -> Bytes:
-        """Bytes on the wire."""
-        return PARTITION_BYTES + sum(_BATCH_BYTES + len(each.types) for each in self.said)
+
+def _types(
+    acknowledgements: tuple[PartitionAcknowledgements, ...],
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Number of types in each batch of each partition."""
+    return {
+        each.partition: tuple([len(one.types) for one in each.said]) for each in acknowledgements
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +108,13 @@ class ShareFetchRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        places = len(self.partitions) + len(self.forgotten)
-        sent = sum(each.size_bytes for each in self.acknowledgements)
-        return HEADER_BYTES + len(self.member_id) + PARTITION_BYTES * places + sent
+        said = dict.fromkeys(self.partitions, ()) | _types(self.acknowledgements)
+        return sizes.share_fetch_request(
+            group_id=self.group,
+            member_id=self.member_id,
+            topics=grouped(said.items()).values(),
+            forgotten_topics_data=by_topic(self.forgotten).values(),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +130,6 @@ class ShareFetchResult:
     high_watermark: Offset = -1
     hint: LeaderHint | None = None
 
-    @property
-    def size_bytes(self) -> Bytes:
-        """Bytes on the wire."""
-        read = sum(batch.size_bytes for batch in self.batches)
-        return PARTITION_BYTES + read + _BATCH_BYTES * len(self.acquired)
-
 
 @dataclass(frozen=True, slots=True)
 class ShareFetchResponse(Response):
@@ -132,7 +142,16 @@ class ShareFetchResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + sum(result.size_bytes for result in self.results)
+        read = [
+            (each.partition, (sum([one.size_bytes for one in each.batches]), len(each.acquired)))
+            for each in self.results
+        ]
+        return sizes.share_fetch_response(
+            responses=grouped(read).values(),
+            node_endpoints=hinted_hosts(
+                [each.hint for each in self.results if each.hint is not None]
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +166,10 @@ class ShareAcknowledgeRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        sent = sum(each.size_bytes for each in self.acknowledgements)
-        return HEADER_BYTES + len(self.member_id) + sent
+        topics = grouped(_types(self.acknowledgements).items())
+        return sizes.share_acknowledge_request(
+            group_id=self.group, member_id=self.member_id, topics=topics.values()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +182,8 @@ class ShareAcknowledgeResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + PARTITION_BYTES * len(self.results)
+        topics = by_topic(partition for partition, _ in self.results)
+        return sizes.share_acknowledge_response(responses=topics.values(), node_endpoints=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +192,11 @@ class ReadShareGroupStateRequest(Request):
 
     key: ShareKey
     leader_epoch: LeaderEpoch
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.read_share_group_state_request(group_id=self.key.group, topics=(1,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +211,7 @@ class ReadShareGroupStateResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + PARTITION_BYTES + _BATCH_BYTES * len(self.batches)
+        return sizes.read_share_group_state_response(results=((len(self.batches),),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +229,8 @@ class WriteShareGroupStateRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + PARTITION_BYTES + _BATCH_BYTES * len(self.batches)
+        topics = ((len(self.batches),),)
+        return sizes.write_share_group_state_request(group_id=self.key.group, topics=topics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +238,8 @@ class WriteShareGroupStateResponse(Response):
     """The change is committed, or why it is not."""
 
     error: ErrorCode
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.write_share_group_state_response(results=(1,))

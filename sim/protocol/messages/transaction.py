@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
-from sim.protocol.messages.base import HEADER_BYTES, Request, Response
+from sim.protocol.messages.base import ANSWERS, Echo, Request, Response
+from sim.protocol.messages.sizes import transaction as sizes
+from sim.protocol.messages.sizes.encoding import by_topic
 from sim.units import Bytes
 
 
@@ -31,14 +33,22 @@ class AddPartitionsToTxnRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + 20 + 30 * len(self.partitions)
+        transaction = (self.transactional_id, by_topic(self.partitions).items())
+        return sizes.add_partitions_to_txn_request(transactions=(transaction,))
 
 
 @dataclass(frozen=True, slots=True)
-class AddPartitionsToTxnResponse(Response):
+class AddPartitionsToTxnResponse(Echo):
     """One error for all partitions: the coordinator adds or verifies them together."""
 
     error: ErrorCode
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        assert isinstance(self.request, AddPartitionsToTxnRequest), ANSWERS
+        result = (self.request.transactional_id, by_topic(self.request.partitions).items())
+        return sizes.add_partitions_to_txn_response(results_by_transaction=(result,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +60,16 @@ class AddOffsetsToTxnRequest(Request):
     producer_epoch: int
     group: str
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.add_offsets_to_txn_request(
+            transactional_id=self.transactional_id, group_id=self.group
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class AddOffsetsToTxnResponse(Response):
+class AddOffsetsToTxnResponse(sizes.AddOffsetsToTxnResponse):
     """As :class:`AddPartitionsToTxnResponse`."""
 
     error: ErrorCode
@@ -78,14 +95,27 @@ class TxnOffsetCommitRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + 40 + 40 * len(self.offsets) + len(self.instance_id)
+        return sizes.txn_offset_commit_request(
+            transactional_id=self.transactional_id,
+            group_id=self.group,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            topics=by_topic(partition for partition, _, _ in self.offsets).items(),
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class TxnOffsetCommitResponse(Response):
+class TxnOffsetCommitResponse(Echo):
     """One error for all: offsets of one request are appended together."""
 
     error: ErrorCode
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        assert isinstance(self.request, TxnOffsetCommitRequest), ANSWERS
+        topics = by_topic(partition for partition, _, _ in self.request.offsets)
+        return sizes.txn_offset_commit_response(topics=topics.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +127,14 @@ class EndTxnRequest(Request):
     producer_epoch: int
     committed: bool
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.end_txn_request(transactional_id=self.transactional_id)
+
 
 @dataclass(frozen=True, slots=True)
-class EndTxnResponse(Response):
+class EndTxnResponse(sizes.EndTxnResponse):
     """Transaction version 2: the id and epoch of the next transaction; -1 and -1 before it."""
 
     error: ErrorCode
@@ -122,7 +157,7 @@ class WriteTxnMarkersRequest(Request):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + 20 + 30 * len(self.partitions)
+        return sizes.write_txn_markers_request(markers=(by_topic(self.partitions).items(),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +169,5 @@ class WriteTxnMarkersResponse(Response):
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + 30 * len(self.errors)
+        topics = by_topic(partition for partition, _ in self.errors)
+        return sizes.write_txn_markers_response(markers=(topics.items(),))

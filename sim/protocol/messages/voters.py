@@ -1,10 +1,27 @@
 """Changing who votes in the metadata quorum (KIP-853)."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from sim.error_codes import ErrorCode
-from sim.ids import NodeId
-from sim.protocol.messages.base import Request, Response
+from sim.ids import NodeId, server_name
+from sim.protocol.messages.base import CLUSTER_ID, CONTROLLER_LISTENER, Request, Response
+from sim.protocol.messages.sizes import voters as sizes
+from sim.units import Bytes
+
+_CONTROLLER_API_KEYS: Final = 41
+"""Number of a 4.3 controller's api keys (``ApiKeys.apisForListener``)."""
+
+_CONTROLLER_FEATURES: Final = (
+    "metadata.version",
+    "kraft.version",
+    "transaction.version",
+    "group.version",
+    "eligible.leader.replicas.version",
+    "share.version",
+    "streams.version",
+)
+"""Features that it supports (``Feature.PRODUCTION_FEATURES``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +34,15 @@ class AddRaftVoterRequest(Request):
     when_committed: bool = True
     """True if the answer says that the record is committed; False: appended (4.2)."""
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        listener = (CONTROLLER_LISTENER, server_name(self.voter))
+        return sizes.add_raft_voter_request(cluster_id=CLUSTER_ID, listeners=(listener,))
+
 
 @dataclass(frozen=True, slots=True)
-class AddRaftVoterResponse(Response):
+class AddRaftVoterResponse(sizes.AddRaftVoterResponse):
     """The record with the voter is committed, or why not."""
 
     error: ErrorCode
@@ -36,9 +59,14 @@ class RemoveRaftVoterRequest(Request):
     voter: NodeId
     directory: str
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.remove_raft_voter_request(cluster_id=CLUSTER_ID)
+
 
 @dataclass(frozen=True, slots=True)
-class RemoveRaftVoterResponse(Response):
+class RemoveRaftVoterResponse(sizes.RemoveRaftVoterResponse):
     """The record without the voter is committed, or why not."""
 
     error: ErrorCode
@@ -52,6 +80,13 @@ class RemoveRaftVoterResponse(Response):
 class ApiVersionsRequest(Request):
     """The leader asks which levels of ``kraft.version`` a controller can do."""
 
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.api_versions_request(
+            client_software_name="apache-kafka-java", client_software_version="4.3.1"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ApiVersionsResponse(Response):
@@ -59,3 +94,10 @@ class ApiVersionsResponse(Response):
 
     kraft_version_min: int
     kraft_version_max: int
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.api_versions_response(
+            api_keys=_CONTROLLER_API_KEYS, supported_features=_CONTROLLER_FEATURES
+        )

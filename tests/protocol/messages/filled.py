@@ -22,6 +22,7 @@ from sim.protocol.messages import (
     transaction,
     voters,
 )
+from sim.wire.assignor_data import cooperative_user_data
 from sim.wire.schemas import encode
 from tests.log.list_log import ListBatch
 
@@ -37,7 +38,10 @@ BATCH = ListBatch(size_bytes=100)
 ACL = Acl("topic", TOPIC, "literal", "User:shop", "*", "Read", "allow")
 ACL_SAID = {"resourceName": TOPIC, "principal": "User:shop", "host": "*"}
 BYTES = b"\0" * BATCH.size_bytes
+CONTROLLER = 3001
 END = {"name": "CONTROLLER", "host": "controller-1"}
+LEADER = [{"host": "controller-1"}]
+"""Endpoint of the leader of the quorum, which a response has if it is known."""
 
 
 def places(n):
@@ -49,13 +53,23 @@ def each(n, **values):
 
 
 def topics(n, array="partitions", name="name", **values):
-    """One topic with ``n`` structures."""
-    return [{name: TOPIC, array: each(n, **values)}]
+    """One topic with ``n`` structures; none without any."""
+    return [{name: TOPIC, array: each(n, **values)}] if n else []
 
 
 def numbers(n, array="partitions", name="name"):
     """One topic with ``n`` partition numbers."""
-    return [{name: TOPIC, array: list(range(n))}]
+    return [{name: TOPIC, array: list(range(n))}] if n else []
+
+
+def ids(n, array="partitions", **values):
+    """One topic, by its id, with ``n`` structures."""
+    return [{array: each(n, **values)}] if n else []
+
+
+def id_numbers(n, array="partitions"):
+    """One topic, by its id, with ``n`` partition numbers."""
+    return [{array: list(range(n))}] if n else []
 
 
 def metadata_partition(**values):
@@ -66,21 +80,22 @@ def said(n):
     return Subscription((TOPIC,), places(n))
 
 
-def blob(n):
+def blob(n, user_data=None):
     return encode(
         "ConsumerProtocolSubscription",
         3,
         {
             "topics": [TOPIC],
-            "ownedPartitions": [{"topic": TOPIC, "partitions": list(range(n))}],
+            "userData": user_data,
+            "ownedPartitions": numbers(n, name="topic"),
             "generationId": -1,
         },
     )
 
 
 def share_blob(n):
-    held = [{"topic": TOPIC, "partitions": list(range(n))}]
-    return encode("ConsumerProtocolAssignment", 3, {"assignedPartitions": held})
+    held = {"assignedPartitions": numbers(n, name="topic")}
+    return encode("ConsumerProtocolAssignment", 3, held)
 
 
 def states(n):
@@ -131,7 +146,7 @@ ADMIN = [
      lambda n: {"results": each(n)}),
     (lambda n: security.DeleteAclsRequest((ACL,) * n),
      lambda n: {"filters": each(n, **{f"{key}Filter": said for key, said in ACL_SAID.items()})}),
-    (lambda n: security.DeleteAclsResponse(((str(ACL), NONE),) * n),
+    (lambda n: security.DeleteAclsResponse(((str(ACL), NONE),) * n, (ACL,) * n),
      lambda n: {"filterResults": each(n, matchingAcls=[ACL_SAID])}),
     (lambda n: admin.AlterPartitionReassignmentsRequest(tuple((p, (1, 2, 3)) for p in places(n))),
      lambda n: {"topics": topics(n, replicas=[1, 2, 3])}),
@@ -146,10 +161,10 @@ ADMIN = [
 CLUSTER = [
     (lambda n: cluster.AlterPartitionRequest(1, 1, tuple(
         cluster.AlterPartitionItem(p, 0, 0, (cluster.IsrMember(1, 1),) * 3) for p in places(n))),
-     lambda n: {"topics": [{"partitions": each(n, newIsrWithEpochs=each(3))}]}),
+     lambda n: {"topics": ids(n, newIsrWithEpochs=each(3))}),
     (lambda n: cluster.AlterPartitionResponse(NONE, tuple(
         cluster.AlterPartitionResult(p, NONE, 1, 0, (1, 2, 3), 1) for p in places(n))),
-     lambda n: {"topics": [{"partitions": each(n, isr=[1, 2, 3])}]}),
+     lambda n: {"topics": ids(n, isr=[1, 2, 3])}),
     (lambda n: cluster.BrokerRegistrationRequest(1, UUID, "a", -1, (UUID,) * n),
      lambda n: {"clusterId": UUID, "rack": "a", "logDirs": [UUID] * n,
                 "listeners": [{"name": "PLAINTEXT", "host": HOST}],
@@ -157,8 +172,9 @@ CLUSTER = [
                     "metadata.version", "group.version", "transaction.version",
                     "eligible.leader.replicas.version")]}),
     (lambda n: cluster.BrokerRegistrationResponse(NONE, 1), lambda n: {}),
-    (lambda n: cluster.ControllerRegistrationRequest(1, UUID, (("metadata.version", 1, 2),) * n),
-     lambda n: {"listeners": [{"name": "CONTROLLER", "host": HOST}],
+    (lambda n: cluster.ControllerRegistrationRequest(
+        CONTROLLER, UUID, (("metadata.version", 1, 2),) * n),
+     lambda n: {"listeners": [END],
                 "features": each(n, name="metadata.version")}),
     (lambda n: cluster.ControllerRegistrationResponse(NONE), lambda n: {}),
     (lambda n: cluster.BrokerHeartbeatRequest(1, 1, 1, False, False, (UUID,) * n),
@@ -166,9 +182,9 @@ CLUSTER = [
     (lambda n: cluster.BrokerHeartbeatResponse(NONE), lambda n: {}),
     (lambda n: cluster.AssignReplicasToDirsRequest(1, 1, tuple(
         cluster.DirectoryAssignment(p, UUID, UUID) for p in places(n))),
-     lambda n: {"directories": [{"topics": [{"partitions": each(n)}]}]}),
+     lambda n: {"directories": [{"topics": ids(n)}] if n else []}),
     (lambda n: cluster.AssignReplicasToDirsResponse(NONE, tuple((p, NONE) for p in places(n))),
-     lambda n: {"directories": [{"topics": [{"partitions": each(n)}]}]}),
+     lambda n: {"directories": [{"topics": ids(n)}] if n else []}),
     (lambda n: cluster.AllocateProducerIdsRequest(1, 1), lambda n: {}),
     (lambda n: cluster.AllocateProducerIdsResponse(NONE, 0, 1_000), lambda n: {}),
     (lambda n: cluster.CreateTopicsRequest((cluster.NewTopic(
@@ -183,16 +199,16 @@ CLUSTER = [
 
 DATA = [
     (lambda n: data.ProduceRequest(-1, 0, tuple((p, BATCH) for p in places(n))),
-     lambda n: {"topicData": [{"partitionData": each(n, records=BYTES)}]}),
+     lambda n: {"topicData": ids(n, "partitionData", records=BYTES)}),
     (lambda n: data.ProduceResponse(tuple(data.ProduceResult(p, NONE) for p in places(n))),
-     lambda n: {"responses": [{"partitionResponses": each(n)}]}),
+     lambda n: {"responses": ids(n, "partitionResponses")}),
     (lambda n: data.FetchRequest(-1, -1, 0, 1, 1, 0, 0, tuple(
         data.FetchPartition(p, 0, 0) for p in places(n)), places(n), "a"),
-     lambda n: {"topics": [{"partitions": each(n)}], "rackId": "a",
-                "forgottenTopicsData": [{"partitions": list(range(n))}]}),
+     lambda n: {"topics": ids(n), "rackId": "a",
+                "forgottenTopicsData": id_numbers(n)}),
     (lambda n: data.FetchResponse(NONE, 1, tuple(
         data.FetchResult(p, NONE, batches=(BATCH,)) for p in places(n))),
-     lambda n: {"responses": [{"partitions": each(n, records=BYTES)}]}),
+     lambda n: {"responses": ids(n, records=BYTES)}),
     (lambda n: data.ListOffsetsRequest(places(1)[0], -1), lambda n: {"topics": topics(1)}),
     (lambda n: data.ListOffsetsResponse(places(1)[0], NONE), lambda n: {"topics": topics(1)}),
     (lambda n: delete_records.DeleteRecordsRequest(tuple((p, 0) for p in places(n)), 0),
@@ -205,13 +221,13 @@ DATA = [
     (lambda n: leader_epochs.OffsetForLeaderEpochResponse(places(1)[0], NONE),
      lambda n: {"topics": topics(1, name="topic")}),
     (lambda n: log_dirs.AlterReplicaLogDirsRequest(tuple((p, "/disk-1/logs") for p in places(n))),
-     lambda n: {"dirs": [{"path": "/disk-1/logs", "topics": numbers(n)}]}),
+     lambda n: {"dirs": [{"path": "/disk-1/logs", "topics": numbers(n)}] if n else []}),
     (lambda n: log_dirs.AlterReplicaLogDirsResponse(tuple((p, NONE) for p in places(n))),
      lambda n: {"results": topics(n, name="topicName")}),
     (lambda n: metadata.MetadataRequest((TOPIC,) * n),
      lambda n: {"topics": each(n, name=TOPIC)}),
     (lambda n: metadata.MetadataResponse((1, 2, 3), {TOPIC: tuple(
-        metadata.PartitionMetadata(p, 1, 0, (1, 2, 3), (1, 2, 3)) for p in range(n))}),
+        metadata.PartitionMetadata(p, 1, 0, (1, 2, 3), (1, 2, 3)) for p in range(n))} if n else {}),
      lambda n: {"brokers": each(3, host=HOST), "clusterId": UUID,
                 "topics": topics(n, **NODES)}),
     (lambda n: metadata.InitProducerIdRequest(), lambda n: {}),
@@ -226,13 +242,15 @@ GROUP = [
     (lambda n: group.JoinGroupRequest(
         "billing", MEMBER, "consumer-1", said(n), ("range", "cooperative-sticky"), 0, 0),
      lambda n: {"groupId": "billing", "memberId": MEMBER, "protocolType": "consumer",
-                "protocols": [{"name": name, "metadata": blob(n)}
-                              for name in ("range", "cooperative-sticky")]}),
+                "protocols": [
+                    {"name": "range", "metadata": blob(n)},
+                    {"name": "cooperative-sticky", "metadata": blob(n, cooperative_user_data(-1))},
+                ]}),
     (lambda n: group.JoinGroupResponse(NONE, MEMBER, 1, "range", MEMBER, ((MEMBER, said(3)),) * n),
      lambda n: {"protocolType": "consumer", "protocolName": "range", "leader": MEMBER,
                 "memberId": MEMBER, "members": each(n, memberId=MEMBER, metadata=blob(3))}),
     (lambda n: group.SyncGroupRequest(
-        "billing", MEMBER, 1, {f"{MEMBER[:-2]}{m:02}": places(3) for m in range(n)}),
+        "billing", MEMBER, 1, {f"{MEMBER[:-3]}{m:03}": places(3) for m in range(n)}, "", "range"),
      lambda n: {"groupId": "billing", "memberId": MEMBER, "protocolType": "consumer",
                 "protocolName": "range",
                 "assignments": each(n, memberId=MEMBER, assignment=share_blob(3))}),
@@ -256,10 +274,10 @@ GROUP = [
         "billing", UUID, 1, 0, (TOPIC,), "uniform", places(n), "a"),
      lambda n: {"groupId": "billing", "memberId": UUID, "rackId": "a", "serverAssignor": "uniform",
                 "subscribedTopicNames": [TOPIC],
-                "topicPartitions": [{"partitions": list(range(n))}]}),
+                "topicPartitions": id_numbers(n)}),
     (lambda n: consumer_group.ConsumerGroupHeartbeatResponse(NONE, UUID, 1, 0, places(n)),
      lambda n: {"memberId": UUID,
-                "assignment": {"topicPartitions": [{"partitions": list(range(n))}]}}),
+                "assignment": {"topicPartitions": id_numbers(n)}}),
     (lambda n: group_admin.DescribeGroupsRequest("billing"), lambda n: {"groups": ["billing"]}),
     (lambda n: group_admin.DescribeGroupsResponse(NONE, "Empty"),
      lambda n: {"groups": [{"groupId": "billing", "groupState": "Empty",
@@ -277,37 +295,39 @@ GROUP = [
 QUORUM_MESSAGES = [
     (lambda n: quorum.VoteRequest(1, 1, 1, 1, pre_vote=False),
      lambda n: {"clusterId": UUID, "topics": [{"topicName": QUORUM, "partitions": [{}]}]}),
-    (lambda n: quorum.VoteResponse(NONE, True, 1, 1),
-     lambda n: {"topics": [{"topicName": QUORUM, "partitions": [{}]}]}),
-    (lambda n: quorum.BeginQuorumEpochRequest(1, 1),
+    (lambda n: quorum.VoteResponse(NONE, True, CONTROLLER, 1),
+     lambda n: {"topics": [{"topicName": QUORUM, "partitions": [{}]}], "nodeEndpoints": LEADER}),
+    (lambda n: quorum.BeginQuorumEpochRequest(CONTROLLER, 1),
      lambda n: {"clusterId": UUID, "leaderEndpoints": [END],
                 "topics": [{"topicName": QUORUM, "partitions": [{}]}]}),
-    (lambda n: quorum.EndQuorumEpochRequest(1, 1, (2, 3)),
+    (lambda n: quorum.EndQuorumEpochRequest(CONTROLLER, 1, (3002, 3003)),
      lambda n: {"clusterId": UUID, "leaderEndpoints": [END], "topics": [
          {"topicName": QUORUM, "partitions": [{"preferredCandidates": each(2)}]}]}),
-    (lambda n: quorum.QuorumEpochResponse(NONE, 1, 1),
-     lambda n: {"topics": [{"topicName": QUORUM, "partitions": [{}]}]}),
+    (lambda n: quorum.QuorumEpochResponse(NONE, CONTROLLER, 1),
+     lambda n: {"topics": [{"topicName": QUORUM, "partitions": [{}]}], "nodeEndpoints": LEADER}),
     (lambda n: quorum.QuorumFetchRequest(1, 1, 0, 0, 0, 0),
      lambda n: {"clusterId": UUID, "replicaState": {"replicaId": 1},
                 "topics": metadata_partition(highWatermark=0)}),
-    (lambda n: quorum.QuorumFetchResponse(NONE, 1, 1, 0, (BATCH,) * n),
-     lambda n: {"responses": metadata_partition(
+    (lambda n: quorum.QuorumFetchResponse(NONE, CONTROLLER, 1, 0, (BATCH,) * n),
+     lambda n: {"nodeEndpoints": LEADER, "responses": metadata_partition(
          records=BYTES * n, currentLeader={"leaderId": 1, "leaderEpoch": 1})}),
     (lambda n: quorum.FetchSnapshotRequest(1, 1, SnapshotId(1, 1), 0, 1),
      lambda n: {"clusterId": UUID, "topics": [{"name": QUORUM, "partitions": [{}]}]}),
-    (lambda n: quorum.FetchSnapshotResponse(NONE, 1, 1, SnapshotId(1, 1), 100, 0, BYTES * n),
-     lambda n: {"topics": [{"name": QUORUM, "partitions": [
+    (lambda n: quorum.FetchSnapshotResponse(
+        NONE, CONTROLLER, 1, SnapshotId(1, 1), 100, 0, BYTES * n),
+     lambda n: {"nodeEndpoints": LEADER, "topics": [{"name": QUORUM, "partitions": [
          {"unalignedRecords": BYTES * n, "currentLeader": {"leaderId": 1, "leaderEpoch": 1}}]}]}),
-    (lambda n: voters.AddRaftVoterRequest(1, UUID),
+    (lambda n: voters.AddRaftVoterRequest(CONTROLLER, UUID),
      lambda n: {"clusterId": UUID, "listeners": [END]}),
     (lambda n: voters.AddRaftVoterResponse(NONE), lambda n: {}),
     (lambda n: voters.RemoveRaftVoterRequest(1, UUID), lambda n: {"clusterId": UUID}),
     (lambda n: voters.RemoveRaftVoterResponse(NONE), lambda n: {}),
     (lambda n: voters.ApiVersionsRequest(),
      lambda n: {"clientSoftwareName": "apache-kafka-java", "clientSoftwareVersion": "4.3.1"}),
-    # A controller of 4.3 has about 40 api keys and 8 features.
     (lambda n: voters.ApiVersionsResponse(0, 1),
-     lambda n: {"apiKeys": each(40), "supportedFeatures": each(8, name="metadata.version")}),
+     lambda n: {"apiKeys": each(41), "supportedFeatures": [{"name": name} for name in (
+         "metadata.version", "kraft.version", "transaction.version", "group.version",
+         "eligible.leader.replicas.version", "share.version", "streams.version")]}),
 ]  # fmt: skip
 
 TRANSACTION = [
@@ -339,18 +359,18 @@ SHARE = [
                 "subscribedTopicNames": [TOPIC] * n}),
     (lambda n: share.ShareGroupHeartbeatResponse(NONE, UUID, 1, 0, places(n)),
      lambda n: {"memberId": UUID,
-                "assignment": {"topicPartitions": [{"partitions": list(range(n))}]}}),
+                "assignment": {"topicPartitions": id_numbers(n)}}),
     (lambda n: share.ShareFetchRequest("billing", UUID, 1, 0, 1, 1, (), (), acknowledged(n)),
      lambda n: {"groupId": "billing", "memberId": UUID,
-                "topics": [{"partitions": each(n, **ACKNOWLEDGED)}]}),
+                "topics": ids(n, **ACKNOWLEDGED)}),
     (lambda n: share.ShareFetchResponse(NONE, tuple(share.ShareFetchResult(
         p, batches=(BATCH,), acquired=(share_records.Acquired(0, 0, 1),)) for p in places(n))),
-     lambda n: {"responses": [{"partitions": each(n, records=BYTES, acquiredRecords=each(1))}]}),
+     lambda n: {"responses": ids(n, records=BYTES, acquiredRecords=each(1))}),
     (lambda n: share.ShareAcknowledgeRequest("billing", UUID, 1, acknowledged(n)),
      lambda n: {"groupId": "billing", "memberId": UUID,
-                "topics": [{"partitions": each(n, **ACKNOWLEDGED)}]}),
+                "topics": ids(n, **ACKNOWLEDGED)}),
     (lambda n: share.ShareAcknowledgeResponse(NONE, tuple((p, NONE) for p in places(n))),
-     lambda n: {"responses": [{"partitions": each(n)}]}),
+     lambda n: {"responses": ids(n)}),
     (lambda n: share.ReadShareGroupStateRequest(share_records.ShareKey("billing", UUID, 0), 0),
      lambda n: {"groupId": "billing", "topics": [{"partitions": [{}]}]}),
     (lambda n: share.ReadShareGroupStateResponse(NONE, 0, 0, states(n)),

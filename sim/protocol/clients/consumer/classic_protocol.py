@@ -78,6 +78,8 @@ class ConsumerMembership:
         self.state = MemberState.UNJOINED
         self.member_id = ""
         self.generation = -1
+        self._protocol = ""
+        """Assignor of the generation."""
         self._link = link
         self._metadata = metadata
         self._finder = finder
@@ -234,6 +236,7 @@ class ConsumerMembership:
     def _joined(self, response: JoinGroupResponse, now: Micros) -> None:
         self.member_id = response.member_id
         self.generation = response.generation
+        self._protocol = response.protocol
         self.state = MemberState.COMPLETING
         self._rejoin_needed = False
         self._heard_at = now
@@ -282,6 +285,7 @@ class ConsumerMembership:
             self.generation,
             assignments,
             self._link.config.group_instance_id,
+            self._protocol,
         )
         self._finder.send_for_group(request, partial(self._on_sync, self.generation))
 
