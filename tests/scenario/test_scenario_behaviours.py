@@ -112,7 +112,6 @@ def test_a_file_that_says_how_long_threads_are_preempted_has_the_races_of_its_ve
 
 def test_a_proposal_that_is_not_built_is_refused_as_one():
     for name, choice in (
-        ("isr.slow_leader", "kip501"),
         ("recovery.unclean", "longest_log"),
         ("cleaner.coordination", "coordinated"),
     ):

@@ -40,7 +40,7 @@ from sim.nodes.broker.heap import HeapWatch
 from sim.nodes.broker.kraft import KRaftControl
 from sim.nodes.broker.logs import BrokerLogs
 from sim.nodes.broker.replica_faults import cut_file, damage_replica, let_rot
-from sim.nodes.broker.replicas import Replicas
+from sim.nodes.broker.replicas import FollowerReads, Replicas
 from sim.nodes.broker.replication import RaftDisks, raft_manager_of, replica_manager_of
 from sim.nodes.broker.settings import BrokerSettings, UpkeepSettings
 from sim.nodes.broker.shares import BrokerShares
@@ -242,6 +242,7 @@ class BrokerNode(ServerNode):
                 storage, settings.replica, settings.raft, watermarks, disks.recall, unit
             )
         replicas = Replicas(self, manager)
+        self._cold.observer = FollowerReads(replicas) if settings.replica.keeps_pending else None
         self._failures = LogDirFailureHandler(self, storage, replicas, self.control)
         self.logs = BrokerLogs(self, storage, replicas, cpu, settings, self._failures)
         delay = settings.file_delete_delay_us

@@ -271,7 +271,7 @@ BEHAVIOURS_OF_REPLICATION: Final[tuple[Behaviour, ...]] = (
                 "",
                 "they are in sync while a fetch at the last log end that they knew is pending",
                 proposed=True,
-                modelled=False,
+                risk="writes with acks=all wait as long as the disk of a slow leader",
             ),
         ),
     ),
