@@ -111,10 +111,7 @@ def test_a_file_that_says_how_long_threads_are_preempted_has_the_races_of_its_ve
 
 
 def test_a_proposal_that_is_not_built_is_refused_as_one():
-    for name, choice in (
-        ("recovery.unclean", "longest_log"),
-        ("cleaner.coordination", "coordinated"),
-    ):
+    for name, choice in (("cleaner.coordination", "coordinated"),):
         with pytest.raises(Problem, match="proposed, in no release and not modelled"):
             resolve({name: choice})
 

@@ -1,10 +1,11 @@
-"""OffsetForLeaderEpoch: the end of a leader epoch in a leader's log (KIP-101)."""
+"""Ends of logs: of a leader epoch at its leader (KIP-101), and of any replica (KIP-966, part 2)."""
 
 from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
-from sim.ids import LeaderEpoch, NodeId, Offset, TopicPartition
-from sim.protocol.messages.base import Request, Response
+from sim.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.protocol.messages.base import HEADER_BYTES, Request, Response
+from sim.units import Bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +26,40 @@ class OffsetForLeaderEpochResponse(Response):
     error: ErrorCode
     leader_epoch: LeaderEpoch = -1
     end_offset: Offset = -1
+
+
+@dataclass(frozen=True, slots=True)
+class GetReplicaLogInfoRequest(Request):
+    """The controller asks a broker how far its replicas' logs reach; in no release."""
+
+    broker: NodeId
+    partitions: tuple[TopicPartition, ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire: a topic id and a number for each partition."""
+        return HEADER_BYTES + 4 + sum(22 for _ in self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLogInfo:
+    """End of one replica's log; the offset is -1 with an error."""
+
+    partition: TopicPartition
+    error: ErrorCode
+    last_written_epoch: LeaderEpoch = -1
+    current_epoch: LeaderEpoch = -1
+    log_end_offset: Offset = -1
+
+
+@dataclass(frozen=True, slots=True)
+class GetReplicaLogInfoResponse(Response):
+    """``broker_epoch`` is that of the process that answers."""
+
+    broker_epoch: BrokerEpoch
+    replicas: tuple[ReplicaLogInfo, ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire: a topic id, epochs, an offset and an error for each replica."""
+        return HEADER_BYTES + 8 + sum(40 for _ in self.replicas)

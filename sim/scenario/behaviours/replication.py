@@ -290,7 +290,7 @@ BEHAVIOURS_OF_REPLICATION: Final[tuple[Behaviour, ...]] = (
                 "",
                 "the one with the longest log, for which the controller asks all (part 2)",
                 proposed=True,
-                modelled=False,
+                risk="acknowledged records lost that no replica has which is alive",
             ),
         ),
     ),

@@ -60,6 +60,7 @@ from sim.protocol.broker.replication.leader.produce import ProducePath
 from sim.protocol.broker.replication.leader.remote_fetches import TIMER as REMOTE_FETCH_TIMER
 from sim.protocol.broker.replication.leader.transactions import TIMER as VERIFICATION_TIMER
 from sim.protocol.broker.replication.leader.transactions import TransactionPath
+from sim.protocol.broker.replication.log_ends import ends_of_logs
 from sim.protocol.broker.replication.log_locks import LogLocks
 from sim.protocol.broker.replication.removal import ReplicaRemoval
 from sim.protocol.broker.replication.trace_rows import note_leadership
@@ -84,6 +85,7 @@ from sim.protocol.messages.data import (
 )
 from sim.protocol.messages.delete_records import DeleteRecordsRequest
 from sim.protocol.messages.leader_epochs import (
+    GetReplicaLogInfoRequest,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
@@ -100,6 +102,7 @@ REPLICA_REQUESTS: Final[tuple[type[Request], ...]] = (
     FetchRequest,
     ListOffsetsRequest,
     OffsetForLeaderEpochRequest,
+    GetReplicaLogInfoRequest,
     DeleteRecordsRequest,
     WriteTxnMarkersRequest,
     AlterReplicaLogDirsRequest,
@@ -295,6 +298,8 @@ class ReplicaManager:
                 out.append(fx.Reply(event.token, list_offsets(self.hosted, request)))
             case DeleteRecordsRequest():
                 self.log_starts.request(event.token, request, now, out)
+            case GetReplicaLogInfoRequest():
+                out.append(fx.Reply(event.token, ends_of_logs(self.hosted, request)))
             case OffsetForLeaderEpochRequest():
                 out.append(fx.Reply(event.token, end_of_epoch(self.hosted, request)))
             case AlterReplicaLogDirsRequest():
