@@ -24,7 +24,7 @@ from sim.kernel import Task
 from sim.log.config import RecordRules
 from sim.log.directory.manager import LoadedLog
 from sim.log.store.stored_file import Rot
-from sim.nodes.broker.cleaners import LogCleaner
+from sim.nodes.broker.cleaners import LogCleaner, coordinate_tombstones
 from sim.nodes.broker.control_plane import Control, LogDirFailureHandler, MetadataPublisher
 from sim.nodes.broker.coordinators import (
     OFFSETS_CODEC,
@@ -291,7 +291,8 @@ class BrokerNode(ServerNode):
         upkeep = LogUpkeep(self, storage, replicas, settings.upkeep, expiry_check_us)
         upkeep.begin()
         cleaning = upkeep_with(settings.upkeep, self.image.server_configs())
-        self._cleaner = LogCleaner(self, storage, replicas, upkeep, cleaning)
+        tombstones = coordinate_tombstones(self, storage, replicas, cleaning)
+        self._cleaner = LogCleaner(self, storage, replicas, upkeep, cleaning, tombstones)
         self._cleaner.begin()
         if settings.heap is not None:
             HeapWatch(self, storage, settings.heap).begin()

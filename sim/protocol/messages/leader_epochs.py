@@ -1,4 +1,4 @@
-"""Ends of logs: of a leader epoch at its leader (KIP-101), and of any replica (KIP-966, part 2)."""
+"""Offsets of logs: ends of leader epochs (KIP-101) and of replicas (KIP-966), and cleaned ones."""
 
 from dataclasses import dataclass
 
@@ -63,3 +63,28 @@ class GetReplicaLogInfoResponse(Response):
     def size_bytes(self) -> Bytes:
         """Bytes on the wire: a topic id, epochs, an offset and an error for each replica."""
         return HEADER_BYTES + 8 + sum(40 for _ in self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class TombstoneOffsetsRequest(Request):
+    """A leader hands out below which offsets tombstones may be removed; Redpanda's, not Kafka's."""
+
+    leader: NodeId
+    offsets: tuple[tuple[TopicPartition, Offset], ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire: a topic id, a number and an offset for each partition."""
+        return HEADER_BYTES + 4 + sum(28 for _ in self.offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class TombstoneOffsetsResponse(Response):
+    """Offsets to which a replica has cleaned; -1 where its log is not open."""
+
+    cleaned: tuple[tuple[TopicPartition, Offset], ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire: a topic id, a number and an offset for each partition."""
+        return HEADER_BYTES + sum(28 for _ in self.cleaned)

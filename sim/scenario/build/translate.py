@@ -235,6 +235,7 @@ def upkeep_settings(config: Config, behaviours: Mapping[str, str]) -> UpkeepSett
         cleaner_bytes_per_s=config.real("log.cleaner.io.max.bytes.per.second"),
         horizon_by_segment=behaviours["cleaner.delete_horizon"] == "segment_mtime",
         cleaning_bounded=behaviours["cleaner.bound_by_hw"] == "on",
+        coordinates_tombstones=behaviours["cleaner.coordination"] == "coordinated",
         error_ends_cleaner=behaviours["cleaner.errors"] == "thread",
         retention_bounded=behaviours["retention.bound_by_hw"] == "on",
         dedupe_bytes=config.size("log.cleaner.dedupe.buffer.size"),

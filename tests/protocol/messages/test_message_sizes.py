@@ -17,7 +17,7 @@ from tests.protocol.messages.kafka_sizes import kafka_size, negotiated
 
 NOT_KAFKAS = {
     "RaftVote", "RaftAppend", "RaftHeartbeat", "RaftTimeoutNow", "RaftLeaders",
-    "DecommissionBroker", "GetReplicaLogInfo",
+    "DecommissionBroker", "GetReplicaLogInfo", "TombstoneOffsets",
 }  # fmt: skip
 """Requests between members of Redpanda's Raft groups; and one of KIP-966 that no release has."""
 
