@@ -146,7 +146,7 @@ def test_unclean_recovery_is_refused_with_zookeeper():
         "behaviours: {recovery.unclean: longest_log}\ncluster: {brokers: 3%s}\n"
     )
     assert load_text(text % "").behaviours["recovery.unclean"] == "longest_log"
-    with pytest.raises(ScenarioError, match="longest_log with cluster.zookeeper"):
+    with pytest.raises(ScenarioError, match=r"longest_log with cluster\.zookeeper"):
         load_text(text % ", kafka: '3.9', zookeeper: {servers: 3}")
 
 
