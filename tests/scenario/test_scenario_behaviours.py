@@ -110,14 +110,44 @@ def test_a_file_that_says_how_long_threads_are_preempted_has_the_races_of_its_ve
     assert classic["group.unload"] == "at_once"  # its coordinator has no such thread
 
 
-def test_a_proposal_that_is_not_built_is_refused_as_one():
-    for name, choice in (
+def test_a_proposal_is_accepted_and_no_version_chooses_it():
+    proposed = {(i.name, c.name) for i in BEHAVIOURS for c in i.positions if c.proposed}
+    assert proposed == {
         ("isr.slow_leader", "kip501"),
         ("recovery.unclean", "longest_log"),
         ("cleaner.coordination", "coordinated"),
-    ):
-        with pytest.raises(Problem, match="proposed, in no release and not modelled"):
-            resolve({name: choice})
+    }
+    for name, choice in proposed:
+        assert resolve({name: choice})[name] == choice
+        assert all(resolve({}, version)[name] != choice for version in VERSIONS)
+        (item,) = [item for item in BEHAVIOURS if item.name == name]
+        assert f"{choice}: proposed, in no release" in item.versions
+
+
+def test_a_proposal_that_is_not_built_is_refused_as_one(monkeypatch):
+    choices = (Choice("old"), Choice("new", "", proposed=True, modelled=False))
+    planted = Behaviour("isr.colour", "none", "a switch of this test", choices)
+    monkeypatch.setattr(behaviours, "BEHAVIOURS", (*BEHAVIOURS, planted))
+    with pytest.raises(Problem, match="proposed, in no release and not modelled"):
+        resolve({"isr.colour": "new"})
+
+
+def test_every_proposal_reaches_its_machine():
+    config = resolve_settings("broker", {})
+    built = {"isr.slow_leader": "kip501", "cleaner.coordination": "coordinated"}
+    for positions, on in ((DEFAULTS, False), ({**DEFAULTS, **built}, True)):
+        assert translate.replica_config(config, positions).keeps_pending is on
+        assert translate.upkeep_settings(config, positions).coordinates_tombstones is on
+
+
+def test_unclean_recovery_is_refused_with_zookeeper():
+    text = (
+        "claim: x\ntopics: {t: {replication.factor: 1}}\nrun: {for: 1s}\n"
+        "behaviours: {recovery.unclean: longest_log}\ncluster: {brokers: 3%s}\n"
+    )
+    assert load_text(text % "").behaviours["recovery.unclean"] == "longest_log"
+    with pytest.raises(ScenarioError, match=r"longest_log with cluster\.zookeeper"):
+        load_text(text % ", kafka: '3.9', zookeeper: {servers: 3}")
 
 
 def test_every_position_says_its_risk_and_todays_are_the_safest_there_is():

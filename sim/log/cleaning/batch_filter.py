@@ -51,6 +51,7 @@ class BatchFilter:
         now_ms: Wall clock of the cleaning.
         delete_retention_ms: ``delete.retention.ms``.
         segment_is_past: Whether tombstones of the segment may go; ``None``: each batch decides.
+        tombstones_below: Offset from which on no tombstone may go; ``None``: there is none.
     """
 
     __slots__ = (
@@ -60,6 +61,7 @@ class BatchFilter:
         "_producers",
         "_round_end",
         "_segment_is_past",
+        "_tombstones_below",
         "_transactions",
     )
 
@@ -73,6 +75,7 @@ class BatchFilter:
         delete_retention_ms: int,
         *,
         segment_is_past: bool | None = None,
+        tombstones_below: Offset | None = None,
     ) -> None:
         self._offsets = offsets
         self._transactions = transactions
@@ -81,6 +84,7 @@ class BatchFilter:
         self._now_ms = now_ms
         self._delete_retention_ms = delete_retention_ms
         self._segment_is_past = segment_is_past
+        self._tombstones_below = tombstones_below
 
     def keep(self, batch: RecordBatch) -> Kept:
         """The retained part of the batch. Batches come in the order of their offsets, each once.
@@ -121,7 +125,9 @@ class BatchFilter:
             return True
         if record.key is None or record.offset < self._offsets.get(record.key):
             return False
-        return record.value is not None or not is_past
+        if record.value is not None or not is_past:
+            return True
+        return self._tombstones_below is not None and record.offset >= self._tombstones_below
 
     def _keeps_empty(self, batch: RecordBatch) -> bool:
         if batch.last_offset + 1 == self._round_end:

@@ -52,6 +52,7 @@ class Cleaning:
         checkpoint: Callable[[], object],
         *,
         horizon_by_segment: bool = False,
+        tombstones_below: Offset | None = None,
     ) -> None:
         """Maps the keys of the dirty part; nothing is written yet.
 
@@ -61,6 +62,7 @@ class Cleaning:
             now_ms: Wall clock, which horizons are held against and set by.
             checkpoint: Writes the recovery points, before anything is replaced.
             horizon_by_segment: Tombstones go by the age of their segment, as before 3.1.
+            tombstones_below: Bound of tombstones that may go; ``None``: there is none.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -76,6 +78,7 @@ class Cleaning:
         self._now_ms = now_ms
         self._checkpoint = checkpoint
         self._is_secured = False
+        self._tombstones_below = tombstones_below
         self._horizon_ms = (
             legacy_horizon_ms(self.log, self.first_dirty_offset) if horizon_by_segment else None
         )
@@ -207,6 +210,7 @@ class Cleaning:
             self._now_ms,
             log.config.delete_retention_ms,
             segment_is_past=self._is_past(segment),
+            tombstones_below=self._tombstones_below,
         )
         for batch in checked_batches(log, segment):
             kept, tombstones = rules.keep(batch)

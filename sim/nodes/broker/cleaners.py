@@ -10,8 +10,8 @@ Source: ``LogCleaner.CleanerThread``, ``LogCleanerManager.grabFilthiestCompacted
 from collections.abc import Callable
 
 from sim.errors import CorruptRecord, StorageFailed
-from sim.ids import METADATA_PARTITION, TopicPartition
-from sim.log.cleaning.cleanable import Cleanable, bound_of, cleanable
+from sim.ids import METADATA_PARTITION, Offset, TopicPartition
+from sim.log.cleaning.cleanable import Cleanable, bound_of, cleanable, first_dirty_offset
 from sim.log.cleaning.cleaner import Cleaning
 from sim.log.cleaning.offset_map import capacity_of
 from sim.log.cleaning.uncleanable import Uncleanable
@@ -22,7 +22,15 @@ from sim.nodes.broker.replicas import Replicas
 from sim.nodes.broker.settings import UpkeepSettings
 from sim.nodes.broker.upkeep import LogUpkeep
 from sim.nodes.process.process import Process
+from sim.nodes.process.server import ServerNode
 from sim.nodes.storage.log_dirs import Storage
+from sim.protocol.broker.tombstones import (
+    UNKNOWN,
+    CleanedLogs,
+    LedLog,
+    TombstoneCoordinator,
+)
+from sim.protocol.messages.leader_epochs import TombstoneOffsetsRequest
 from sim.protocol.offset_runs import places_in
 from sim.trace.rows.log import Cleanings, LogContents
 from sim.units import LONG_AGO, MS, SECOND, Bytes, Micros, timestamp_ms
@@ -41,6 +49,7 @@ class LogCleaner:
         replicas: Its replicas.
         upkeep: Removes old segments.
         settings: Interval and cost of cleaning.
+        tombstones: Says which tombstones may go; ``None``: each cleaner decides alone.
     """
 
     def __init__(
@@ -50,7 +59,9 @@ class LogCleaner:
         replicas: Replicas,
         upkeep: LogUpkeep,
         settings: UpkeepSettings,
+        tombstones: TombstoneCoordinator | None = None,
     ) -> None:
+        self._tombstones = tombstones
         self._process = process
         self._storage = storage
         self._replicas = replicas
@@ -77,7 +88,9 @@ class LogCleaner:
         Source: ``LogCleaner.reconfigure``, which ends all threads and starts others.
         """
         self._ended = True
-        heir = LogCleaner(self._process, self._storage, self._replicas, self._upkeep, settings)
+        heir = LogCleaner(
+            self._process, self._storage, self._replicas, self._upkeep, settings, self._tombstones
+        )
         heir._in_progress, heir._uncleanable = self._in_progress, self._uncleanable
         heir.begin()
         return heir
@@ -110,8 +123,14 @@ class LogCleaner:
         now_ms = timestamp_ms(self._process.now())
         checkpoint = self._storage.manager.checkpoint_recovery_points
         by_segment = self._settings.horizon_by_segment
+        tombstones, partition = self._tombstones, target.log.partition
         cleaning = Cleaning(
-            target, self._capacity, now_ms, checkpoint, horizon_by_segment=by_segment
+            target,
+            self._capacity,
+            now_ms,
+            checkpoint,
+            horizon_by_segment=by_segment,
+            tombstones_below=None if tombstones is None else tombstones.removable(partition),
         )
         self._after(cleaning.mapped_bytes, cleaning.use_map(), self._write, cleaning)
 
@@ -266,3 +285,45 @@ class LogCleaner:
             self._in_progress.pop(log.partition, None)
             self._clean_later()
             raise
+
+
+class _CleanedLogs(CleanedLogs):
+    """The logs of one broker process, as their cleaners have left them."""
+
+    def __init__(self, storage: Storage, replicas: Replicas) -> None:
+        self._storage = storage
+        self._replicas = replicas
+
+    def led(self) -> list[LedLog]:
+        """Compacted partitions that this broker leads."""
+        logs = self._storage.manager.logs
+        return [
+            LedLog(
+                partition,
+                tuple(b for b in replica.assigned if b != replica.broker),
+                logs[partition].config.delete_retention_ms * MS,
+            )
+            for partition, replica in self._replicas.manager.replicas.items()
+            if replica.is_leader and partition in logs and logs[partition].config.compact
+        ]
+
+    def cleaned(self, partition: TopicPartition) -> Offset:
+        """First dirty offset of a log; ``UNKNOWN`` if it is not open."""
+        manager = self._storage.manager
+        log = manager.get(partition)
+        if log is None:
+            return UNKNOWN
+        return first_dirty_offset(log, read_cleaned(log, manager.logs))
+
+
+def coordinate_tombstones(
+    node: ServerNode, storage: Storage, replicas: Replicas, settings: UpkeepSettings
+) -> TombstoneCoordinator | None:
+    """Adds the machine that coordinates the removal of tombstones, if it is on."""
+    if not settings.coordinates_tombstones:
+        return None
+    coordinator = TombstoneCoordinator(storage.node, _CleanedLogs(storage, replicas))
+    port = node.add_machine("tombstones", coordinator)
+    node.route(port, TombstoneOffsetsRequest)
+    node.perform(port, coordinator.start(node.now()))
+    return coordinator

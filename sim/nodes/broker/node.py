@@ -24,7 +24,7 @@ from sim.kernel import Task
 from sim.log.config import RecordRules
 from sim.log.directory.manager import LoadedLog
 from sim.log.store.stored_file import Rot
-from sim.nodes.broker.cleaners import LogCleaner
+from sim.nodes.broker.cleaners import LogCleaner, coordinate_tombstones
 from sim.nodes.broker.control_plane import Control, LogDirFailureHandler, MetadataPublisher
 from sim.nodes.broker.coordinators import (
     OFFSETS_CODEC,
@@ -40,7 +40,7 @@ from sim.nodes.broker.heap import HeapWatch
 from sim.nodes.broker.kraft import KRaftControl
 from sim.nodes.broker.logs import BrokerLogs
 from sim.nodes.broker.replica_faults import cut_file, damage_replica, let_rot
-from sim.nodes.broker.replicas import Replicas
+from sim.nodes.broker.replicas import FollowerReads, Replicas
 from sim.nodes.broker.replication import RaftDisks, raft_manager_of, replica_manager_of
 from sim.nodes.broker.settings import BrokerSettings, UpkeepSettings
 from sim.nodes.broker.shares import BrokerShares
@@ -242,6 +242,7 @@ class BrokerNode(ServerNode):
                 storage, settings.replica, settings.raft, watermarks, disks.recall, unit
             )
         replicas = Replicas(self, manager)
+        self._cold.observer = FollowerReads(replicas) if settings.replica.keeps_pending else None
         self._failures = LogDirFailureHandler(self, storage, replicas, self.control)
         self.logs = BrokerLogs(self, storage, replicas, cpu, settings, self._failures)
         delay = settings.file_delete_delay_us
@@ -290,7 +291,8 @@ class BrokerNode(ServerNode):
         upkeep = LogUpkeep(self, storage, replicas, settings.upkeep, expiry_check_us)
         upkeep.begin()
         cleaning = upkeep_with(settings.upkeep, self.image.server_configs())
-        self._cleaner = LogCleaner(self, storage, replicas, upkeep, cleaning)
+        tombstones = coordinate_tombstones(self, storage, replicas, cleaning)
+        self._cleaner = LogCleaner(self, storage, replicas, upkeep, cleaning, tombstones)
         self._cleaner.begin()
         if settings.heap is not None:
             HeapWatch(self, storage, settings.heap).begin()

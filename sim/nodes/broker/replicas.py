@@ -4,9 +4,11 @@ Source: ``kafka.server.ReplicaManager``, as ``LogManager`` and ``KafkaApis`` use
 """
 
 from sim.ids import Offset, TopicPartition
+from sim.nodes.process.cold_reads import ReadObserver
 from sim.nodes.process.dispatcher import Dispatcher
-from sim.protocol.broker.replication.events import ReplicaManagerEvent
+from sim.protocol.broker.replication.events import FollowerRead, ReplicaManagerEvent
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
+from sim.protocol.messages.data import FetchRequest, FetchResponse
 
 
 class Replicas:
@@ -73,3 +75,26 @@ class Replicas:
     def forget_high_watermark(self, partition: TopicPartition) -> None:
         """Drops the high watermark of a log that is no longer on this broker."""
         self.manager.forget_high_watermark(partition)
+
+
+class FollowerReads(ReadObserver):
+    """Lets the replica manager know of followers' fetches that wait for the disk.
+
+    Args:
+        replicas: The replicas of the process.
+
+    Source: KIP-501, which counts a fetch from the time that the replica manager has it.
+    """
+
+    def __init__(self, replicas: Replicas) -> None:
+        self._replicas = replicas
+
+    def begun(self, request: FetchRequest, response: FetchResponse) -> None:
+        """A response waits for its cold reads."""
+        if request.replica_id >= 0:
+            self._replicas.deliver(FollowerRead(response.session_id, begins=True))
+
+    def done(self, request: FetchRequest, response: FetchResponse) -> None:
+        """Its records are read."""
+        if request.replica_id >= 0:
+            self._replicas.deliver(FollowerRead(response.session_id, begins=False))

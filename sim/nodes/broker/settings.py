@@ -56,6 +56,8 @@ class UpkeepSettings:
     """True if tombstones expire by the age of their segment, as before 3.1."""
     cleaning_bounded: bool = True
     """True if cleaners stop at the high watermark, as since 3.1 (KAFKA-13194)."""
+    coordinates_tombstones: bool = False
+    """True if a tombstone stays until all replicas have cleaned beyond it (as in Redpanda)."""
     error_ends_cleaner: bool = False
     """True if an unreadable segment ends the cleaner, as before 2.1 (KIP-346)."""
     retention_bounded: bool = True

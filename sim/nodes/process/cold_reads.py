@@ -10,15 +10,28 @@ bytes that the handler reads to find the first batch are read with the rest.
 Source: ``FileRecords.writeTo``, ``PlaintextTransportLayer.transferFrom``.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from sim.ids import TopicPartition
 from sim.log.store.page_cache import ColdRead
 from sim.nodes.process.dispatcher import TRY_AGAIN_US
-from sim.protocol.messages.data import FetchResponse
+from sim.protocol.messages.data import FetchRequest, FetchResponse
 from sim.substrate.disk import Disk
 from sim.substrate.host import Host
 from sim.units import Micros
+
+
+class ReadObserver(ABC):
+    """Learns of fetch responses that wait for the disk."""
+
+    @abstractmethod
+    def begun(self, request: FetchRequest, response: FetchResponse) -> None:
+        """A response waits for its cold reads."""
+
+    @abstractmethod
+    def done(self, request: FetchRequest, response: FetchResponse) -> None:
+        """They are done, or the disk has failed."""
 
 
 class ColdReads:
@@ -26,6 +39,7 @@ class ColdReads:
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        self.observer: ReadObserver | None = None
         self.pending = host.page_cache.pending
         """Empty as long as every read finds its bytes in the page cache."""
 

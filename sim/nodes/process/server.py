@@ -424,6 +424,9 @@ class ServerNode(Node):
             if self._cold.pending and type(response) is FetchResponse:
                 reads = self._cold.of(response)
                 if reads:
+                    observer, request = self._cold.observer, call.request
+                    if observer is not None and type(request) is FetchRequest:
+                        observer.begun(request, response)
                     self._read(reads, write_us, call, state, response)
                     return
             call.link.to_client.send(
@@ -450,6 +453,10 @@ class ServerNode(Node):
 
     def _hand_over(self, call: Call, state: ServerLink, response: Response) -> None:
         """Sends a response whose cold reads are done."""
+        observer, request = self._cold.observer, call.request
+        if observer is not None and type(request) is FetchRequest:
+            assert type(response) is FetchResponse
+            observer.done(request, response)
         if call.link not in self._links:
             return
         call.link.to_client.send(response, call.correlation)

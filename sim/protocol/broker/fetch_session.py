@@ -127,6 +127,11 @@ class FetchSessions:
         """Sessions that fetch the partition."""
         return self._by_partition.get(partition, [])
 
+    def clock_of(self, session_id: int) -> FetchClock | None:
+        """Clock of a session; ``None`` if it is closed."""
+        session = self._sessions.get(session_id)
+        return None if session is None else session.clock
+
     def open(self, client: str, request: FetchRequest, now: Micros) -> FetchSession | ErrorCode:
         """The session a request belongs to: a new one for a full fetch, else the one it names.
 

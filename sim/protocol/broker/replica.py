@@ -41,15 +41,20 @@ class ReplicaConfig:
     waits_for_eligible: bool = True
     """True if the high watermark waits for replicas outside the ISR only if they may join
     (KAFKA-15021)."""
+    keeps_pending: bool = False
+    """True if a follower is in sync while its fetch from the log end that it knew is being read
+    (KIP-501, in no release)."""
 
 
 class FetchClock:
-    """Time of the last fetch of a follower's session; shared by all its partitions."""
+    """The last fetch of a follower's session; shared by all its partitions."""
 
-    __slots__ = ("last_fetch_us",)
+    __slots__ = ("is_read", "last_fetch_us")
 
     def __init__(self) -> None:
         self.last_fetch_us: Micros = LONG_AGO
+        self.is_read = False
+        """True while its response waits for the disk; noted only for KIP-501."""
 
 
 class RemoteReplica:
@@ -60,6 +65,7 @@ class RemoteReplica:
     """
 
     __slots__ = (
+        "at_known_end",
         "broker_epoch",
         "clock",
         "last_caught_up_us",
@@ -77,6 +83,8 @@ class RemoteReplica:
         self.last_caught_up_us: Micros = LONG_AGO
         self.broker_epoch: BrokerEpoch = -1
         self.clock: FetchClock | None = None
+        self.at_known_end = False
+        """True if its last fetch began at, or after, the leader's log end of the fetch before."""
 
     def reset(self, now: Micros, *, in_sync: bool, keep: bool, epoch_start: Offset) -> None:
         """A new leader epoch begins: state of a former epoch does not count (KIP-497)."""
@@ -98,9 +106,10 @@ class RemoteReplica:
 
         Source: ``org.apache.kafka.server.replica.Replica.updateFetchStateOrThrow``.
         """
+        self.at_known_end = offset >= self.last_fetch_leader_end
         if offset >= leader_end:
             self.last_caught_up_us = max(self.last_caught_up_us, now)
-        elif offset >= self.last_fetch_leader_end:
+        elif self.at_known_end:
             self.last_caught_up_us = max(self.last_caught_up_us, self.last_fetch_us)
         moved = offset != self.log_end_offset
         self.log_end_offset = offset
@@ -360,7 +369,9 @@ class Replica:
 
     def _keeps_up(self, broker: NodeId, now: Micros) -> bool:
         remote = self.remotes.get(broker)
-        return remote is not None and self.is_caught_up(remote, now)
+        if remote is None:
+            return False
+        return self.is_caught_up(remote, now) or (self.config.keeps_pending and _is_pending(remote))
 
     def _propose(self, in_sync: tuple[NodeId, ...], image: MetadataImage) -> AlterPartitionItem:
         members = tuple(IsrMember(b, self._epoch_of(b, image)) for b in in_sync)
@@ -422,6 +433,15 @@ class Replica:
             self.log.truncate_to(offset)
         finally:
             self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+
+
+def _is_pending(remote: RemoteReplica) -> bool:
+    """True if the follower waits for a fetch that began at the log end that it could know.
+
+    Source: KIP-501, option 1: pending fetches count if their offset is not below the leader's log
+    end at the fetch before.
+    """
+    return remote.at_known_end and remote.clock is not None and remote.clock.is_read
 
 
 def truncation_for(

@@ -1,13 +1,16 @@
-"""Administrator's requests to the controller: deletion, more partitions, configs, elections.
+"""Administrator's requests to the controller: deletion, more partitions, configs, elections, ACLs.
+
+The id of an ACL is derived from it and from the offset of its record; Kafka draws it at random.
 
 Source: ``ReplicationControlManager.{deleteTopics,createPartitions,electLeaders}``,
-``ConfigurationControlManager.incrementalAlterConfigs`` (4.1); KIP-460, KIP-966.
+``ConfigurationControlManager.incrementalAlterConfigs``, ``AclControlManager`` (4.1); KIP-460,
+KIP-801, KIP-966.
 """
 
 from collections.abc import Callable
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, TopicPartition
+from sim.ids import NO_LEADER, TopicPartition, uuid_text
 from sim.protocol.controller.elections import ElectionKind
 from sim.protocol.controller.mutation_quotas import MutationQuota, MutationThrottled
 from sim.protocol.controller.partitions import change_of, has_elr
@@ -23,13 +26,21 @@ from sim.protocol.messages.admin import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from sim.protocol.messages.security import (
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from sim.protocol.metadata.records import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
+    AccessControlEntryRecord,
     ClearElrRecord,
     ConfigRecord,
     MetadataRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
 )
 from sim.units import Micros
@@ -118,8 +129,16 @@ def _touches_elr(image: MetadataImage, request: IncrementalAlterConfigsRequest) 
     return bool(given) and (request.broker != NO_LEADER or None in given)
 
 
-def elect_leaders(image: MetadataImage, request: ElectLeadersRequest) -> Decision:
-    """Elects leaders at once. If all partitions are requested, those that need none are omitted."""
+def elect_leaders(
+    image: MetadataImage,
+    request: ElectLeadersRequest,
+    recover: Callable[[TopicPartition], None],
+) -> Decision:
+    """Elects leaders at once. If all partitions are requested, those that need none are omitted.
+
+    Where the ends of replicas' logs decide (KIP-966, part 2) ``recover`` begins to collect them,
+    and the response does not wait for the outcome.
+    """
     kind = ElectionKind.PREFERRED if request.kind == "preferred" else ElectionKind.UNCLEAN
     records: list[MetadataRecord] = []
     errors: list[tuple[TopicPartition, ErrorCode]] = []
@@ -136,9 +155,33 @@ def elect_leaders(image: MetadataImage, request: ElectLeadersRequest) -> Decisio
             if record is not None:
                 records.append(record)
                 errors.append((partition, ErrorCode.NONE))
+            elif change.queries_logs and kind is ElectionKind.UNCLEAN:
+                recover(partition)
+                errors.append((partition, ErrorCode.NONE))
             else:
                 errors.append((partition, _no_leader_error(kind)))
     return Decision(tuple(records), ElectLeadersResponse(tuple(errors)))
+
+
+def create_acls(image: MetadataImage, request: CreateAclsRequest) -> Decision:
+    """Creates entries; those that exist make no record."""
+    known = dict.fromkeys(image.acls.values())
+    records: list[MetadataRecord] = []
+    for acl in request.acls:
+        if acl not in known:
+            known[acl] = None
+            entry_id = uuid_text(f"acl/{image.offset + len(records)}/{acl}")
+            records.append(AccessControlEntryRecord(entry_id, acl))
+    errors = tuple((str(acl), ErrorCode.NONE) for acl in request.acls)
+    return Decision(tuple(records), CreateAclsResponse(errors))
+
+
+def delete_acls(image: MetadataImage, request: DeleteAclsRequest) -> Decision:
+    """Deletes entries, where they exist."""
+    known = {entry_id: acl for entry_id, acl in image.acls.items() if acl in request.acls}
+    records = tuple(RemoveAccessControlEntryRecord(entry_id) for entry_id in known)
+    errors = tuple((str(acl), ErrorCode.NONE) for acl in request.acls)
+    return Decision(records, DeleteAclsResponse(errors, tuple(known.values())))
 
 
 def _is_throttled(quota: MutationQuota | None, partitions: int) -> bool:

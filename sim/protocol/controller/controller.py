@@ -16,10 +16,11 @@ from typing import Final, NamedTuple, assert_never
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset
-from sim.protocol.controller.acls import create_acls, delete_acls
 from sim.protocol.controller.admin import (
     alter_configs,
+    create_acls,
     create_partitions,
+    delete_acls,
     delete_topics,
     elect_leaders,
 )
@@ -35,7 +36,7 @@ from sim.protocol.controller.elections import ElectionKind
 from sim.protocol.controller.features import register_controller, update_features
 from sim.protocol.controller.log_dirs import assign_replicas
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE, MutationQuota, MutationQuotas
-from sim.protocol.controller.partitions import alter_partition, sweep
+from sim.protocol.controller.partitions import alter_partition, queries_logs, sweep
 from sim.protocol.controller.quotas import alter_client_quotas
 from sim.protocol.controller.reassignment import alter_reassignments
 from sim.protocol.controller.topics import allocate_producer_ids, create_topics
@@ -48,6 +49,8 @@ from sim.protocol.controller.types import (
     Decision,
     HeartbeatArrived,
 )
+from sim.protocol.controller.unclean_recovery import TIMER as RECOVERY_TIMER
+from sim.protocol.controller.unclean_recovery import UncleanRecovery
 from sim.protocol.effects import CancelTimer, Reply, SetTimer
 from sim.protocol.events import (
     Flushed,
@@ -84,6 +87,7 @@ from sim.protocol.messages.cluster import (
     ControllerRegistrationRequest,
     CreateTopicsRequest,
 )
+from sim.protocol.messages.leader_epochs import GetReplicaLogInfoResponse
 from sim.protocol.messages.raft_groups import RaftLeadersRequest
 from sim.protocol.messages.raft_membership import DecommissionBrokerRequest
 from sim.protocol.messages.security import CreateAclsRequest, DeleteAclsRequest
@@ -131,7 +135,7 @@ CONTROLLER_REQUESTS: Final[tuple[type[Request], ...]] = (
 _LIMITED = (CreateTopicsRequest, DeleteTopicsRequest, CreatePartitionsRequest)
 """Requests under mutation quotas (KIP-599)."""
 
-_TIMERS = ("fence", "no-op", "preferred", "unclean")
+_TIMERS = ("fence", "no-op", "preferred", "unclean", RECOVERY_TIMER)
 _DEFAULTS = ControllerConfig()
 
 
@@ -170,6 +174,9 @@ class Controller:
         self._epoch: LeaderEpoch = NO_EPOCH
         self._pending: deque[_Pending] = deque()
         self._sessions = Sessions(config.session_timeout_us)
+        self._recovery = UncleanRecovery()
+        self._reviews = False
+        """True if something has changed for the recoveries."""
         self._now: Micros = 0
         self._out: list[ControllerEffect] = []
 
@@ -203,12 +210,28 @@ class Controller:
                     self._write((event.record,))
             case HeartbeatArrived():
                 self._note_contact(event.broker, event.broker_epoch)
-            case ResponseReceived() | RequestFailed() | Flushed():
-                message = f"the controller sends no requests: {event}"
+            case ResponseReceived():
+                assert isinstance(event.response, GetReplicaLogInfoResponse)
+                self._recovery.answered(event.correlation, event.response, now)
+                self._reviews = True
+            case RequestFailed():
+                self._recovery.failed(event.correlation, now)
+                self._reviews = True
+            case Flushed():
+                message = f"the controller flushes nothing: {event}"
                 raise AssertionError(message)
             case _:
                 assert_never(event)
+        self._recover()
         return out
+
+    def _recover(self) -> None:
+        """Asks replicas for their logs, and elects the longest (KIP-966, part 2)."""
+        while self._reviews and self._working is not None and queries_logs(self._working):
+            self._reviews = False
+            records, effects = self._recovery.review(self._working, self._now)
+            self._out.extend(effects)
+            self._write(tuple(records))
 
     # -- the quorum -------------------------------------------------------------------------------
 
@@ -249,6 +272,7 @@ class Controller:
         image = self._working = self.committed.copy()
         self._epoch = event.epoch
         self._sessions = Sessions(self.config.session_timeout_us)
+        self._recovery, self._reviews = UncleanRecovery(), True
         for broker, registration in image.brokers.items():
             self._sessions.registered(broker)
             if not registration.fenced:
@@ -375,7 +399,8 @@ class Controller:
             case AlterPartitionReassignmentsRequest():
                 return alter_reassignments(image, request)
             case ElectLeadersRequest():
-                return elect_leaders(image, request)
+                self._reviews = True
+                return elect_leaders(image, request, self._recovery.force)
             case UpdateFeaturesRequest():
                 return update_features(image, self.node, self.config, request)
             case _:
@@ -419,6 +444,7 @@ class Controller:
         for record in records:
             image.replay(image.offset, self._epoch, record)
         image.changed.clear()
+        self._reviews = True
         self._out.append(AppendMetadata(self._epoch, base, records, self._now))
 
     def _release(self, token: int, request: Request, response: Response) -> None:
@@ -445,6 +471,8 @@ class Controller:
             self._set_timer(name, config.no_op_interval_us)
         elif name == "fence":
             self._fence_stale(image)
+        elif name == RECOVERY_TIMER:
+            self._reviews = True
         elif name == "preferred":
             self._sweep(image, name, ElectionKind.PREFERRED, config.preferred_interval_us)
         else:

@@ -1,10 +1,10 @@
 """Partition changes: leader election, and the ISR and ELR that follow.
 
-Left out: the parts of KIP-966 that Kafka 4.1 does not have (unclean recovery by asking replicas for
-their log ends; ``lastKnownElr`` holds the last leader only, as in 4.1).
+``lastKnownElr`` holds the last leader only, as in 4.1, unless the ends of replicas' logs decide
+(KIP-966, part 2, which Kafka does not have); then it holds the last known ELR.
 
 Source: ``org.apache.kafka.controller.{PartitionChangeBuilder,PartitionReassignmentReplicas}``
-(4.1); KIP-455, KIP-966 part 1.
+(4.1), there also with ``useLastKnownLeaderInBalancedRecovery`` off; KIP-455, KIP-966.
 """
 
 from collections.abc import Callable
@@ -87,6 +87,10 @@ class PartitionChange:
     """True if a member that leaves the ISR begins a leader epoch (before KAFKA-15021)."""
     assignment: Assignment | None = None
     """Requested assignment; ``None``: the present one."""
+    queries_logs: bool = False
+    """True if no unclean election is held before the replicas are asked (KIP-966, part 2)."""
+    longest: NodeId = NO_LEADER
+    """Replica with the longest log, once they have answered."""
     directory_for: Callable[[NodeId], str] = lambda _broker: UNASSIGNED_DIRECTORY
     """Log directory of a broker that is new among the replicas (KIP-858)."""
 
@@ -120,7 +124,7 @@ class PartitionChange:
             leader=elected.leader if self._begins_epoch(elected.leader, in_sync) else None,
             recovering=recovering if recovering not in {None, old.recovering} else None,
             eligible=_if_new(eligible, old.eligible),
-            last_known_eligible=self._last_known(elected.leader),
+            last_known_eligible=self._last_known(elected),
         )
         if self.assignment is not None:
             record = with_assignment(old, record, self.assignment, self.directory_for)
@@ -173,6 +177,10 @@ class PartitionChange:
         for replica in self.replicas:
             if is_valid(replica):
                 return Elected(replica)
+        if self.queries_logs:
+            longest = self.longest
+            known = longest != NO_LEADER and self.acceptable(longest)
+            return Elected(longest, unclean=True) if known else _NOBODY
         if self._may_elect_last_known(eligible):
             return Elected(old.last_known_eligible[0], unclean=True)
         if self.kind is ElectionKind.UNCLEAN:
@@ -192,15 +200,25 @@ class PartitionChange:
             and self.acceptable(last[0])
         )
 
-    def _last_known(self, leader: NodeId) -> Nodes | None:
-        old = self.registration
+    def _last_known(self, elected: Elected) -> Nodes | None:
+        old, leader = self.registration, elected.leader
         if not self.elr:
             return () if old.last_known_eligible else None
+        if self.queries_logs:
+            return _if_new(self._last_known_eligible(elected), old.last_known_eligible)
         if leader != NO_LEADER:
             return () if old.last_known_eligible else None
         if old.leader != NO_LEADER and not old.last_known_eligible:
             return (old.leader,)
         return None
+
+    def _last_known_eligible(self, elected: Elected) -> Nodes:
+        """Members of the ISR and the ELR that are in neither any more, below the minimum."""
+        if len(self.target) >= self.min_in_sync or elected.unclean:
+            return ()
+        old, eligible = self.registration, self._target_eligible()
+        candidates = dict.fromkeys((*old.eligible, *old.in_sync, *old.last_known_eligible))
+        return tuple(b for b in candidates if b not in self.target and b not in eligible)
 
 
 def _if_new(new: Nodes, old: Nodes) -> Nodes | None:

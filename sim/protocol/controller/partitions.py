@@ -7,6 +7,7 @@ Source: ``org.apache.kafka.controller.ReplicationControlManager`` (4.1); KIP-497
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Final
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, TopicPartition
@@ -26,6 +27,9 @@ from sim.protocol.metadata.records import (
     PartitionChangeRecord,
 )
 from sim.protocol.metadata.versions import LAST_WITH_EPOCH_OF_SHRINK, is_at_least
+
+RECOVERY_MANAGER: Final = "unclean.recovery.manager.enabled"
+"""Setting of KIP-966; ``recovery.unclean: longest_log`` puts it into the controllers' files."""
 
 
 def leader_and_isr_updates(
@@ -60,6 +64,7 @@ def leader_and_isr_updates(
             _kind(image, partition.topic),
             (unclean,) if unclean != NO_LEADER else (),
             bumps_on_shrink=bumps_on_shrink(image),
+            queries_logs=queries_logs(image),
         )
         record = change.record(partition.partition)
         if record is not None:
@@ -93,9 +98,16 @@ def sweep(
 
 
 def change_of(
-    image: MetadataImage, partition: TopicPartition, target: tuple[NodeId, ...], kind: ElectionKind
+    image: MetadataImage,
+    partition: TopicPartition,
+    target: tuple[NodeId, ...],
+    kind: ElectionKind,
+    longest: NodeId = NO_LEADER,
 ) -> PartitionChange:
-    """A change of a partition while its brokers stay what they are, towards the ISR."""
+    """A change of a partition while its brokers stay what they are, towards the ISR.
+
+    ``longest`` has the longest log of the replicas that were asked.
+    """
     registration = image.partitions[partition]
     return PartitionChange(
         registration,
@@ -105,6 +117,8 @@ def change_of(
         target,
         kind,
         bumps_on_shrink=bumps_on_shrink(image),
+        queries_logs=queries_logs(image),
+        longest=longest,
     )
 
 
@@ -212,6 +226,11 @@ def allows_unclean(image: MetadataImage, topic: str) -> bool:
 def has_elr(image: MetadataImage) -> bool:
     """True if eligible leader replicas are on (KIP-966)."""
     return image.features.get("eligible.leader.replicas.version", 0) > 0
+
+
+def queries_logs(image: MetadataImage) -> bool:
+    """``unclean.recovery.manager.enabled`` of this controller (KIP-966, part 2; in no release)."""
+    return image.file.settings.get(RECOVERY_MANAGER) == "true"
 
 
 def bumps_on_shrink(image: MetadataImage) -> bool:

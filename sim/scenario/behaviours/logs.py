@@ -98,7 +98,7 @@ BEHAVIOURS_OF_LOGS: Final[tuple[Behaviour, ...]] = (
                 "",
                 "below the offset to which all of them have cleaned",
                 proposed=True,
-                modelled=False,
+                risk="logs grow while a replica is away",
             ),
         ),
     ),

@@ -15,8 +15,10 @@ from sim.nodes.controller.role import ControllerSettings
 from sim.nodes.storage.log_dirs import directory_id
 from sim.protocol.broker.lifecycle import LifecycleConfig
 from sim.protocol.controller.mutation_quotas import MutationQuotaConfig
+from sim.protocol.controller.partitions import RECOVERY_MANAGER
 from sim.protocol.controller.types import ControllerConfig
 from sim.protocol.metadata.records import Voter
+from sim.protocol.metadata.server_configs import ServerFile
 from sim.protocol.quotas.client import ClientQuotaConfig
 from sim.scenario.behaviours import registry as behaviour_rules
 from sim.scenario.build import tiered, translate
@@ -94,13 +96,19 @@ class ServerSettings:
             supported=supported_features(self.release),
             quorum=() if self.scenario.cluster.initial_controllers else self._voters,
             registers=self._upgrades(),
-            file=self.file,
+            file=self._controller_file(),
             cluster_configs=tuple(
                 (name, self.file.settings[name])
                 for name in ("min.insync.replicas",)
                 if name in self._changing
             ),
         )
+
+    def _controller_file(self) -> ServerFile:
+        """The file, with the switch of KIP-966's second part, which no release has."""
+        if self._behaviours["recovery.unclean"] == "first_alive":
+            return self.file
+        return replace(self.file, settings={**self.file.settings, RECOVERY_MANAGER: "true"})
 
     def broker(self, rack: str = "") -> BrokerSettings:
         """Of a broker in a rack."""

@@ -94,6 +94,7 @@ def replica_config(
         # The controller of ZooKeeper mode has a request of its own for it: StopReplica.
         applies_metadata_during_shutdown=behaviours["shutdown.metadata"] == "applied" or zookeeper,
         in_sync_at_same_end=behaviours["isr.caught_up"] == "same_end",
+        keeps_pending=behaviours["isr.slow_leader"] == "kip501",
         gives_leader_hints=behaviours["client.leader_hints"] == "on",
         # Null is one thread for each log directory.
         alter_log_dirs_threads=threads if type(threads) is int else directories,
@@ -234,6 +235,7 @@ def upkeep_settings(config: Config, behaviours: Mapping[str, str]) -> UpkeepSett
         cleaner_bytes_per_s=config.real("log.cleaner.io.max.bytes.per.second"),
         horizon_by_segment=behaviours["cleaner.delete_horizon"] == "segment_mtime",
         cleaning_bounded=behaviours["cleaner.bound_by_hw"] == "on",
+        coordinates_tombstones=behaviours["cleaner.coordination"] == "coordinated",
         error_ends_cleaner=behaviours["cleaner.errors"] == "thread",
         retention_bounded=behaviours["retention.bound_by_hw"] == "on",
         dedupe_bytes=config.size("log.cleaner.dedupe.buffer.size"),

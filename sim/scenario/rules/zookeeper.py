@@ -111,6 +111,13 @@ def check_behaviours(given: Mapping[str, str], *, zookeeper: bool) -> None:
     Raises:
         Problem: With the behaviour's name as its path.
     """
+    if zookeeper and given.get("recovery.unclean") == "longest_log":
+        raise Problem(
+            ("recovery.unclean",),
+            "longest_log with cluster.zookeeper: KIP-966 proposes it for KRaft's controllers",
+            "first_alive",
+            "leave it out",
+        )
     wrong = BEHAVIOURS_OF_KRAFT if zookeeper else BEHAVIOURS_OF_ZOOKEEPER
     words = "with" if zookeeper else "without"
     for name in wrong:

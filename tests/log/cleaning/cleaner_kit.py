@@ -56,13 +56,16 @@ def clean(
     bound: int | None = None,
     at_ms: int = 0,
     capacity: int = PLENTY,
+    tombstones_below: int | None = None,
 ) -> tuple[int, CleaningCounts]:
     """One whole cleaning; where it ended and what it counted."""
     end = log.log_end_offset if bound is None else bound
     target = cleanable(log, checkpoint, end, NOW + at_ms)
     if not target.cleanable_bytes:
         return target.first_dirty_offset, CleaningCounts()
-    cleaning = Cleaning(target, capacity, NOW + at_ms, lambda: None)
+    cleaning = Cleaning(
+        target, capacity, NOW + at_ms, lambda: None, tombstones_below=tombstones_below
+    )
     while cleaning.write_group() is not None:
         doomed = cleaning.swap()
         assert doomed is not None

@@ -6,7 +6,7 @@ from sim.error_codes import ErrorCode as E
 from sim.ids import TopicPartition
 from sim.protocol.controller.controller import Controller
 from sim.protocol.controller.types import CommittedRows, ControllerConfig
-from sim.protocol.effects import CancelTimer, Reply, SetTimer
+from sim.protocol.effects import CancelTimer, Reply, Send, SetTimer
 from sim.protocol.events import RequestReceived, TimerFired
 from sim.protocol.kraft.log import LoggedRecord
 from sim.protocol.kraft.types import AppendMetadata, Committed, LeadershipChanged
@@ -31,6 +31,7 @@ class Desk:
         self.epoch = 1
         self.replies = {}
         self.facts = []
+        self.sends = []
         self.timers = {}
         self.token = 0
         self.appended = []
@@ -48,6 +49,8 @@ class Desk:
                     self.appended.append(effect)
                 case Reply():
                     self.replies[effect.token] = effect.response
+                case Send():
+                    self.sends.append(effect)
                 case SetTimer():
                     self.timers[effect.name] = effect.at
                 case CancelTimer():

@@ -18,9 +18,9 @@ from tests.protocol.messages.rare import RARE
 
 NOT_KAFKAS = {
     "RaftVote", "RaftAppend", "RaftHeartbeat", "RaftTimeoutNow", "RaftLeaders",
-    "DecommissionBroker",
+    "DecommissionBroker", "GetReplicaLogInfo", "TombstoneOffsets",
 }  # fmt: skip
-"""Requests between members of Redpanda's Raft groups."""
+"""Requests between members of Redpanda's Raft groups; and one of KIP-966 that no release has."""
 
 OBJECT_STORE = {"PutObject", "GetObject", "DeleteObject", "ObjectResponse"}
 """Calls of the object store, which speaks HTTP."""

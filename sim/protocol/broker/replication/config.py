@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from sim.protocol.broker.fetch_session_slots import UNBOUNDED, FetchSessionConfig
+from sim.protocol.broker.replica import ReplicaConfig
 from sim.protocol.broker.replication.fetcher import FetcherConfig
 from sim.protocol.broker.replication_quotas import ReplicationQuotaConfig
 from sim.protocol.broker.truncation.divergence import KIP_320, Truncation
@@ -35,6 +36,7 @@ class ReplicaManagerConfig:
     in_sync_at_same_end: bool = True
     checks_broker_epochs: bool = True
     waits_for_eligible: bool = True
+    keeps_pending: bool = False
     """See :class:`~sim.protocol.broker.replica.ReplicaConfig`."""
     refuses_former_process: bool = True
     """True if a fetch of a follower's former process is refused (KAFKA-15221)."""
@@ -68,3 +70,17 @@ class ReplicaManagerConfig:
     quota: ReplicationQuotaConfig = field(default_factory=ReplicationQuotaConfig)
     balances_leaders_every_us: Micros = NEVER
     """Interval of the groups' leader balancing (in Kafka it is the controller's)."""
+
+    def of_topic(self, configs: dict[str, str]) -> ReplicaConfig:
+        """Settings of a replica whose topic has these."""
+        return ReplicaConfig(
+            int(configs.get("min.insync.replicas", "1")),
+            self.lag_time_max_us,
+            self.gates_high_watermark,
+            self.joins_at_epoch_start,
+            self.checks_eligibility,
+            self.in_sync_at_same_end,
+            self.checks_broker_epochs,
+            self.waits_for_eligible,
+            self.keeps_pending,
+        )

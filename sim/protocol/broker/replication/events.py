@@ -113,6 +113,17 @@ class AlterLogDirsTurn:
     thread: int
 
 
+@dataclass(frozen=True, slots=True)
+class FollowerRead:
+    """The response to a follower's fetch begins to wait for the disk, or its records are read.
+
+    A session has one response at a time.
+    """
+
+    session_id: int
+    begins: bool
+
+
 BrokerNews = (
     ControllerChanged
     | RegisteredWithEpoch
@@ -122,6 +133,7 @@ BrokerNews = (
     | FetchingStopped
     | RemoteReadDone
     | AuxStateDone
+    | FollowerRead
 )
 """Events of the broker itself, which come seldom."""
 

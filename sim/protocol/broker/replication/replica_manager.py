@@ -15,7 +15,7 @@ from sim.ids import NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.authorization import ApiAuthorizer
 from sim.protocol.broker.log_dirs import LogDirs
-from sim.protocol.broker.replica import Replica, ReplicaConfig
+from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
 from sim.protocol.broker.replication.directories.alter_log_dirs import AlterLogDirs
 from sim.protocol.broker.replication.directories.assignments import TIMER as ASSIGNMENTS_TIMER
@@ -29,6 +29,7 @@ from sim.protocol.broker.replication.events import (
     ControllerChanged,
     DirectoryFailed,
     FetchingStopped,
+    FollowerRead,
     LeadershipApplied,
     LogStartMoved,
     MetadataApplied,
@@ -59,6 +60,7 @@ from sim.protocol.broker.replication.leader.produce import ProducePath
 from sim.protocol.broker.replication.leader.remote_fetches import TIMER as REMOTE_FETCH_TIMER
 from sim.protocol.broker.replication.leader.transactions import TIMER as VERIFICATION_TIMER
 from sim.protocol.broker.replication.leader.transactions import TransactionPath
+from sim.protocol.broker.replication.log_ends import ends_of_logs
 from sim.protocol.broker.replication.log_locks import LogLocks
 from sim.protocol.broker.replication.removal import ReplicaRemoval
 from sim.protocol.broker.replication.trace_rows import note_leadership
@@ -83,6 +85,7 @@ from sim.protocol.messages.data import (
 )
 from sim.protocol.messages.delete_records import DeleteRecordsRequest
 from sim.protocol.messages.leader_epochs import (
+    GetReplicaLogInfoRequest,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
@@ -99,6 +102,7 @@ REPLICA_REQUESTS: Final[tuple[type[Request], ...]] = (
     FetchRequest,
     ListOffsetsRequest,
     OffsetForLeaderEpochRequest,
+    GetReplicaLogInfoRequest,
     DeleteRecordsRequest,
     WriteTxnMarkersRequest,
     AlterReplicaLogDirsRequest,
@@ -257,17 +261,22 @@ class ReplicaManager:
                 self.fetch.remote_read(event, now, out)
             case AuxStateDone():
                 self.follower.state_read(event, now, out)
+            case FollowerRead():
+                self.delayed_fetches.reading(event)
             case FetchingStopped():
-                for partition in event.partitions:
-                    self.fetchers.stop(partition)
-                for partition in event.deleted:
-                    self.removal.delete(partition, now, out)
+                self._stop_fetching(event, now, out)
             case DirectoryFailed():
                 for partition in event.partitions:
                     self.removal.take_offline(partition, now, out)
                 self.moves.directory_failed(event.partitions, out)
                 self.directories.send(now, out)
                 self.follower.send_all(now, out)
+
+    def _stop_fetching(self, event: FetchingStopped, now: Micros, out: Effects) -> None:
+        for partition in event.partitions:
+            self.fetchers.stop(partition)
+        for partition in event.deleted:
+            self.removal.delete(partition, now, out)
 
     def start(self, now: Micros) -> Effects:
         """Effects of the start: the first check for lagging followers."""
@@ -289,6 +298,8 @@ class ReplicaManager:
                 out.append(fx.Reply(event.token, list_offsets(self.hosted, request)))
             case DeleteRecordsRequest():
                 self.log_starts.request(event.token, request, now, out)
+            case GetReplicaLogInfoRequest():
+                out.append(fx.Reply(event.token, ends_of_logs(self.hosted, request)))
             case OffsetForLeaderEpochRequest():
                 out.append(fx.Reply(event.token, end_of_epoch(self.hosted, request)))
             case AlterReplicaLogDirsRequest():
@@ -387,7 +398,7 @@ class ReplicaManager:
             if partition.topic == topic:
                 configs = self.hosted.image.configs_of(topic)
                 self._open_log(partition, replica.topic_id, configs)
-                replica.reconfigure(self._replica_config(configs))
+                replica.reconfigure(self.config.of_topic(configs))
                 self._throttle(partition, configs)
                 if replica.is_leader:
                     self.watermarks.advance(replica, now, out)
@@ -396,20 +407,6 @@ class ReplicaManager:
         for quota in (self.leader_quota, self.follower_quota):
             if quota is not None:
                 quota.configure(partition, configs)
-
-    def _replica_config(self, configs: dict[str, str]) -> ReplicaConfig:
-        minimum = int(configs.get("min.insync.replicas", "1"))
-        config = self.config
-        return ReplicaConfig(
-            minimum,
-            config.lag_time_max_us,
-            config.gates_high_watermark,
-            config.joins_at_epoch_start,
-            config.checks_eligibility,
-            config.in_sync_at_same_end,
-            config.checks_broker_epochs,
-            config.waits_for_eligible,
-        )
 
     def _take_up(
         self,
@@ -492,7 +489,7 @@ class ReplicaManager:
         if replica is None:
             configs = self.hosted.image.configs_of(partition.topic)
             log = self._open_log(partition, state.topic_id, configs)
-            config = self._replica_config(configs)
+            config = self.config.of_topic(configs)
             watermark = self.watermarks.checkpointed(partition)
             replica = Replica(partition, self.hosted.broker, log, config, watermark)
             self.replicas[partition] = replica

@@ -11,8 +11,9 @@ from sim.ids import TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.broker.fetch_session import FetchSession, FetchSessions
 from sim.protocol.broker.fetch_session_slots import UNBOUNDED, FetchSessionConfig
-from sim.protocol.broker.replica import Replica
+from sim.protocol.broker.replica import FetchClock, Replica
 from sim.protocol.broker.replication.effects import Effects
+from sim.protocol.broker.replication.events import FollowerRead
 from sim.protocol.messages.data import FetchRequest
 from sim.units import NEVER, Micros
 
@@ -29,6 +30,8 @@ class DelayedFetches:
         self._sessions = FetchSessions(config)
         self._parked: dict[FetchSession, None] = {}
         self._timer_at: Micros = NEVER
+        self._reading: dict[int, FetchClock] = {}
+        """Clocks of followers' sessions whose responses wait for the disk, closed ones, too."""
 
     # -- sessions ---------------------------------------------------------------------------------
 
@@ -47,6 +50,21 @@ class DelayedFetches:
     def answered(self, session: FetchSession) -> None:
         """A session that was evicted meanwhile ends with its response."""
         self._sessions.answered(session)
+
+    def reading(self, event: FollowerRead) -> None:
+        """Notes that a follower's response waits for the disk, or no longer.
+
+        It counts until it is read, whatever becomes of its connection: the leader does not know.
+        """
+        if event.begins:
+            clock = self._sessions.clock_of(event.session_id)
+            if clock is not None:
+                self._reading[event.session_id] = clock
+                clock.is_read = True
+            return
+        clock = self._reading.pop(event.session_id, None)
+        if clock is not None:
+            clock.is_read = False
 
     # -- parked fetches ----------------------------------------------------------------------------
 
