@@ -101,7 +101,8 @@ def taking_turns(rows: DataFrame, instant: str, flow: Sequence[str], most: int) 
 
     Returns:
         The first rows of each second with ``second``, ``place`` (from 1) and ``total``, its number
-        of rows. A flow is known by a hash of 64 bits. Within a flow a hash of the rows is the order: the same for the same trace.
+        of rows. A flow is known by a hash of 64 bits. Within it a hash of the rows is the order:
+        the same for the same trace.
     """
     known = [instant, "t_us", *flow]
     timed = rows.withColumn("second", f.floor(f.col(instant) / SECOND).cast("int"))

@@ -89,7 +89,7 @@ def registrations(broker_states: pd.DataFrame) -> pd.DataFrame:
     level = state.map({"unfenced": 0, "registered": 1, "controlled_shutdown": 1}).fillna(2)
     return _events(
         "registration",
-        broker_states["broker"].map(_name),
+        _names(broker_states["broker"]),
         broker_states["t_us"],
         (state == "unfenced").astype(np.int64),
         state,
@@ -106,17 +106,17 @@ def controllers(
 
     A leader is one until it resigns, its process ends, or another one has a later epoch.
     """
-    votes = quorum.assign(name=quorum["node"].map(_name), leads=quorum["role"] == "leader")
-    chosen = elected.assign(name=elected["broker"].map(_name), leads=elected["state"] != "resigned")
+    votes = quorum.assign(name=_names(quorum["node"]), leads=quorum["role"] == "leader")
+    chosen = elected.assign(name=_names(elected["broker"]), leads=elected["state"] != "resigned")
     ended = node_states[node_states["state"].isin(_ENDED)]
     ended = ended.assign(name=ended["node"], epoch=-1, leads=False)
-    columns = ["t_us", "name", "epoch", "leads"]
-    named = pd.concat([frame[columns] for frame in (votes, chosen, ended)], ignore_index=True)
-    named = named.astype({"epoch": np.int64, "leads": np.int64})
+    kinds = {"t_us": np.int64, "name": object, "epoch": np.int64, "leads": np.int64}
+    parts = [frame[[*kinds]].astype(kinds) for frame in (votes, chosen, ended)]
+    named = pd.concat(parts, ignore_index=True)
     own = named.sort_values(["name", "t_us", "epoch", "leads"], ignore_index=True)
     before = own.groupby("name")[["leads", "epoch"]].shift(1)
     own = own.assign(was=before["epoch"])[(own["leads"] == 1) | (before["leads"] == 1)]
-    own["epoch"] = own["epoch"].where(own["leads"] == 1, own["was"]).astype(np.int64)
+    own["epoch"] = np.where(own["leads"] == 1, own["epoch"], own["was"]).astype(np.int64)
     is_ensemble = own["name"].str.startswith("zookeeper").astype(bool)
     own["lane"] = np.where(is_ensemble, "ZooKeeper leader", "controller")
     turns = own.sort_values(["lane", "t_us", "epoch", "leads"], ascending=[True, True, True, False])
@@ -206,10 +206,17 @@ def groups(group_states: pd.DataFrame) -> pd.DataFrame:
 def _events(track: str, lane: object, t_us: object, *columns: object) -> pd.DataFrame:
     """Rows of :data:`_EVENT` behind the track; a single value is that of all rows."""
     named = dict(zip(_EVENT[1:], (lane, t_us, *columns), strict=True))
-    kinds = {"t_us": np.int64, "step": np.int64, "level": np.int32, "value": np.int64}
+    kinds = {
+        "lane": object, "t_us": np.int64, "step": np.int64, "state": object,
+        "level": np.int32, "value": np.int64, "detail": object,
+    }
     found = pd.DataFrame(named).reset_index(drop=True).astype(kinds)
     found.insert(0, "track", track)
     return found
+
+
+def _names(nodes: "pd.Series[int]") -> "pd.Series[str]":
+    return pd.Series([_name(node) for node in nodes], nodes.index, object)
 
 
 def _name(node: int) -> str:
