@@ -84,10 +84,11 @@ def distributions(
     of_time = found["topic"].isna()
     timed = found[of_time].drop(columns="topic").astype({"bin": np.int32})
     others = found[~of_time].drop(columns="bin")
-    return {
-        name: tuple(frame[frame["name"] == name].drop(columns="name") for frame in (timed, others))
-        for name in ("produce", "end_to_end")
-    }
+    return {name: (_named(timed, name), _named(others, name)) for name in ("produce", "end_to_end")}
+
+
+def _named(counted: pd.DataFrame, name: str) -> pd.DataFrame:
+    return counted[counted["name"] == name].drop(columns="name")
 
 
 def bin_of(instant: Column, width_us: Micros) -> Column:

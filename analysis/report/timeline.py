@@ -207,8 +207,13 @@ def _events(track: str, lane: object, t_us: object, *columns: object) -> pd.Data
     """Rows of :data:`_EVENT` behind the track; a single value is that of all rows."""
     named = dict(zip(_EVENT[1:], (lane, t_us, *columns), strict=True))
     kinds = {
-        "lane": object, "t_us": np.int64, "step": np.int64, "state": object,
-        "level": np.int32, "value": np.int64, "detail": object,
+        "lane": object,
+        "t_us": np.int64,
+        "step": np.int64,
+        "state": object,
+        "level": np.int32,
+        "value": np.int64,
+        "detail": object,
     }
     found = pd.DataFrame(named).reset_index(drop=True).astype(kinds)
     found.insert(0, "track", track)
