@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Final
 
 import pandas as pd
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from analysis.report import load, messages, replication, timeline
+from analysis.report import load, messages, timeline
 from analysis.report.cells import rows_of
 from analysis.report.fault_windows import FaultWindow, end_of, fault_windows
-from analysis.report.findings import open_run
 from analysis.report.progress import Progress, silent
+from analysis.report.states import partitions
 from analysis.spark import tables
 from analysis.spark.session import using
+from analysis.verify.run_files import open_run
 from sim.errors import SimulationError
 from sim.ids import server_name
 from sim.units import SECOND, Micros
@@ -72,22 +72,18 @@ def export(
     report("starting Spark")
     with using(master) as spark:
 
-        def read(name: str) -> DataFrame:
-            return tables.read(spark, run, name)
+        def small(name: str) -> pd.DataFrame:
+            return tables.small(run, name)
 
         faults = tables.small(run, "faults")
         end_us = end_of(run, faults)
         report("states")
-        states = replication.spans(
-            read("partition_changes"), read("high_watermarks"), end_us
-        ).persist()
-        spans = timeline.spans(read, states, end_us).orderBy("track", "lane", "from_us").toPandas()
-        states.unpersist()
+        spans = timeline.spans(small, partitions(run, end_us), end_us)
         width = SECOND * max(1, -(-end_us // (SECOND * _COUNTER_BINS)))
-        loads = load.servers(read("load"), width).orderBy("node", "bin").toPandas()
+        loads = load.servers(small("load"), width)
         report("requests")
         share = max(1, MOST_REQUESTS // (end_us // SECOND + 1))
-        here = read("requests").where(f.col("arrived_us").between(0, end_us))
+        here = tables.read(spark, run, "requests").where(f.col("arrived_us").between(0, end_us))
         flow = ["node", "kind", "client"]
         answered = (
             messages.taking_turns(here, "arrived_us", flow, share)

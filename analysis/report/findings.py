@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Final
 
 import pandas as pd
-import yaml
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -30,35 +28,16 @@ from analysis.verify import (
     mirroring,
     policy,
     processing,
+    records,
     sharing,
     survivors,
     transactions,
 )
 from analysis.verify.inputs import Inputs
-from sim.errors import SimulationError
-from sim.trace.kept import check_kept
-from sim.trace.run_files import CARD, VERDICT, Shape, read_mapping
+from analysis.verify.run_files import RunFiles, open_run
 from sim.units import SECOND, Micros
 
-EXAMPLES: Final = 10
-"""Most examples of each kind of violation."""
-
 _MOST_BINS: Final = 600
-
-
-@dataclass(frozen=True, slots=True)
-class RunFiles:
-    """Files beside the trace; one that is missing or unreadable is empty here."""
-
-    directory: Path
-    card: dict[str, object]
-    verdict: dict[str, object]
-    scenario: dict[str, object]
-
-    @property
-    def name(self) -> str:
-        """The directory's name."""
-        return self.directory.resolve().name
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,37 +86,6 @@ class Findings:
         }
 
 
-def open_run(directory: Path) -> RunFiles:
-    """Reads the files beside the trace.
-
-    Raises:
-        SimulationError: If the directory has no trace, or a file of it is damaged.
-    """
-    check_kept(directory, "trace")
-    if not (directory / "trace").is_dir():
-        raise SimulationError(f"{directory}: not a run directory: it has no trace/")
-    return RunFiles(
-        directory,
-        _mapping(directory / "run.json", CARD),
-        _mapping(directory / "verdict.json", VERDICT),
-        _scenario(directory / "scenario.yaml"),
-    )
-
-
-def _mapping(path: Path, shape: Shape) -> dict[str, object]:
-    return read_mapping(path, shape) if path.is_file() else {}
-
-
-def _scenario(path: Path) -> dict[str, object]:
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
-        raise SimulationError(f"{path}: damaged: not YAML: {str(error)[:200]}") from None
-    if not isinstance(found, dict):
-        raise SimulationError(f"{path}: damaged: a mapping of keys expected")
-    return found
-
-
 def gather(
     spark: SparkSession,
     files: RunFiles,
@@ -184,17 +132,20 @@ class _Gathering:
     def _is_empty(self, name: str) -> bool:
         return tables.is_empty(self._files.directory, name)
 
+    def _held(self, frame: DataFrame) -> DataFrame:
+        return tables.held(self._spark, frame)
+
     def _small(self, name: str) -> pd.DataFrame:
         return tables.small(self._files.directory, name)
 
     def findings(self, meanwhile: Callable[[], None]) -> Findings:
         with parallel(self._spark) as start:
-            records = start(self._durability)
+            fates = start(self._durability)
             delays = start(self._latency)
             over_time = start(self._states)
             judges = start(self._judges)
             meanwhile()
-            topics, examples, unreadable = records.result()
+            judged = fates.result()
             latency_us, frames = delays.result()
             frames |= over_time.result()
             answers, other_answers, compared, shared = judges.result()
@@ -203,9 +154,9 @@ class _Gathering:
             self._end_us,
             self._width_us,
             self._fine_us,
-            topics,
-            examples,
-            unreadable,
+            judged.topics,
+            judged.examples,
+            judged.unreadable,
             latency_us,
             frames,
             fault_windows(self._faults, self._end_us),
@@ -257,18 +208,21 @@ class _Gathering:
         self._steps.begin("reading the replicas' segment files")
         replicas = survivors.replicas(self._files.directory)
         found = survivors.table(self._spark, replicas, self._scratch / "survivors.parquet")
-        leaders = durability.final_leaders(self._table("partition_changes"), found).persist()
-        log_starts, leadership = self._table("log_starts"), self._table("leadership")
-        starts = policy.starts(log_starts).persist()
-        expired = policy.expiry(log_starts, self._table("high_watermarks"), leadership).persist()
-        changes = self._table("partition_changes")
-        ended = policy.deleted(self._table("topic_deletions"), changes).persist()
+        changes, leadership = self._table("partition_changes"), self._table("leadership")
+        log_starts = self._table("log_starts")
+        expired: DataFrame | None = None
+        ended: DataFrame | None = None
+        if not self._is_empty("log_starts"):
+            marks = self._table("high_watermarks")
+            expired = self._held(policy.expiry(log_starts, marks, leadership))
+        if not self._is_empty("topic_deletions"):
+            ended = self._held(policy.deleted(self._table("topic_deletions"), changes))
         visited, keys, contents = self._cleanings()
         return replicas, durability.RunData(
             self._batches,
             found,
-            leaders,
-            starts,
+            self._held(durability.final_leaders(changes, found)),
+            policy.starts(log_starts),
             expired,
             leadership,
             ended,
@@ -332,15 +286,10 @@ class _Gathering:
             processing.origins(self._spark, replicas, [topic]),
         )
 
-    def _durability(
-        self,
-    ) -> tuple[dict[str, dict[str, int]], dict[str, list[dict[str, object]]], pd.DataFrame]:
+    def _durability(self) -> records.Records:
         replicas, data = self.data()
         self._steps.begin("comparing acknowledgements with survivors")
-        stretches = durability.stretches(data).persist(StorageLevel.MEMORY_AND_DISK)
-        late = durability.reordered(durability.leader_runs(data)).persist()
-        apart = durability.divergent(data.survivors, data.starts, data.visited).persist()
-        counted = durability.counts(stretches).orderBy("topic").toPandas()
+        found = records.judged(data, self._held)
         tasks = self._table("tasks")
         if not self._is_empty("tasks"):
             self._steps.within("comparing the outputs of tasks with their inputs")
@@ -348,32 +297,8 @@ class _Gathering:
             named = processing.origins(self._spark, replicas, written)
             self._processing = processing.counts(tasks, durability.leader_runs(data), named)
         self._connectors(replicas, data)
-        topics = {
-            str(row["topic"]): {name: int(row[name]) for name in counted.columns if name != "topic"}
-            for row in counted.to_dict("records")
-        }
-        counted_apart = {"reordered": late, "divergent": apart}
-        if data.transactions is not None:
-            counted_apart["torn_transactions"] = transactions.torn(stretches, data.transactions)
-        for numbers_of in topics.values():
-            numbers_of["torn_transactions"] = 0
-        for name, frame in counted_apart.items():
-            per_topic = frame.groupBy("topic").count().toPandas()
-            numbers = dict(zip(per_topic["topic"], per_topic["count"], strict=True))
-            for topic, numbers_of in topics.items():
-                numbers_of[name] = int(numbers.get(topic, 0))
-        examples = self._examples(topics, stretches, late, apart)
-        bad = durability.unreadable(data.survivors).groupBy(
-            "broker", "topic", "partition", "status"
-        )
-        unreadable = bad.agg(
-            f.count(f.lit(1)).alias("batches"), f.sum("size_bytes").alias("size_bytes")
-        ).orderBy("broker", "topic", "partition", "status")
-        result = unreadable.toPandas()
         self._mirroring = self._mirrors()
-        for frame in (stretches, late, apart, data.leaders, data.starts, data.expired):
-            frame.unpersist()
-        return topics, examples, result
+        return found
 
     def _cleanings(self) -> tuple[DataFrame | None, DataFrame | None, DataFrame | None]:
         """Visits of cleaners, keys of records, and contents of cleaned logs, if there are any."""
@@ -393,49 +318,20 @@ class _Gathering:
             self._table("committed_readers"),
         )
 
-    def _examples(
-        self,
-        topics: dict[str, dict[str, int]],
-        stretches: DataFrame,
-        late: DataFrame,
-        apart: DataFrame,
-    ) -> dict[str, list[dict[str, object]]]:
-        ranges = [*durability.KEYS, "first_record", "record_count"]
-        sources = {
-            "lost_acked": stretches.where(durability.is_lost()).select(*ranges),
-            "unacked_present": stretches.where(durability.is_unasked()).select(*ranges),
-            "duplicated": stretches.where(durability.is_duplicated()).select(*ranges, "present"),
-            "reordered": late,
-            "divergent": apart,
-        }
-        examples: dict[str, list[dict[str, object]]] = {}
-        for name, frame in sources.items():
-            if any(numbers[name] for numbers in topics.values()):
-                first = frame.orderBy(*frame.columns[:4]).limit(EXAMPLES)
-                examples[name] = [row.asDict() for row in first.toLocalIterator()]
-        return examples
-
     def _latency(self) -> tuple[dict[str, dict[str, float]], dict[str, pd.DataFrame]]:
         self._steps.begin(
             "latency from the intended instant to the acknowledgement, and to the reader"
         )
         summaries: dict[str, dict[str, float]] = {}
         frames: dict[str, pd.DataFrame] = {}
-        counted = {
-            "produce": latency.produce(self._batches, self._fine_us),
-            "end_to_end": latency.end_to_end(self._batches, self._reads, self._fine_us),
-        }
+        counted = latency.distributions(self._batches, self._reads, self._fine_us)
         steps = self._width_us // self._fine_us
-        for name, frame in counted.items():
-            kept = frame.persist()
-            fine = latency.merged(kept, ["bin"])
-            by_topic = histogram.percentiles(latency.merged(kept, ["topic"]), ["topic"])
-            kept.unpersist()
+        for name, (fine, by_topic) in counted.items():
             coarse = fine.assign(bin=(fine["bin"] // steps).astype("int32"))
             whole = histogram.percentiles(fine, [])
             spread = fine.groupby("bucket", as_index=False).agg({"records": "sum", "top_us": "max"})
             frames[f"{name}_latency_spread"] = spread
-            frames[f"{name}_latency_by_topic"] = by_topic
+            frames[f"{name}_latency_by_topic"] = histogram.percentiles(by_topic, ["topic"])
             frames[f"{name}_latency_over_time"] = histogram.percentiles(coarse, ["bin"])
             frames[f"{name}_latency_bands"] = histogram.percentiles(fine, ["bin"])
             frames[f"{name}_latency_heat"] = latency.heat(fine)
@@ -452,13 +348,11 @@ class _Gathering:
 
     def _availability(self) -> dict[str, pd.DataFrame]:
         self._steps.begin("gaps in service")
-        gaps = {
-            "produce_gaps": availability.produce_gaps(self._batches),
-            "fetch_gaps": availability.fetch_gaps(self._reads, self._batches),
-        }
+        notable = availability.notable(availability.gaps(self._batches, self._reads))
+        found = notable.orderBy("topic", "partition", "from_us").toPandas()
         return {
-            name: availability.notable(frame).orderBy("topic", "partition", "from_us").toPandas()
-            for name, frame in gaps.items()
+            f"{side}_gaps": found[found["side"] == side].drop(columns="side").reset_index(drop=True)
+            for side in ("produce", "fetch")
         }
 
     def _cluster(self) -> dict[str, pd.DataFrame]:

@@ -6,7 +6,8 @@ buckets of :mod:`analysis.spark.histogram`. Times are microseconds; ``bin`` is a
 the width of the time axis. Left out: the stages of consumers' requests.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -28,6 +29,7 @@ STAGES: Final = (
 )
 """Name, end and start of each stage of a batch, in order; together they are all of its latency."""
 
+_SUMS: Final = {"records": f.sum, "top_us": f.max, "sum_us": f.sum}
 _KEYS: Final = ["producer_index", "topic", "partition"]
 
 ROWS_PER_DECADE: Final = 16
@@ -60,17 +62,33 @@ def heat(counted: pd.DataFrame) -> pd.DataFrame:
     return counted.assign(row=row).groupby(["bin", "row"], as_index=False).agg({"records": "sum"})
 
 
-def merged(counted: DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Counts of :func:`analysis.spark.histogram.count` for coarser groups, in memory."""
-    return (
-        counted.groupBy(*by, "bucket")
-        .agg(
-            f.sum("records").alias("records"),
-            f.max("top_us").alias("top_us"),
-            f.sum("sum_us").alias("sum_us"),
+def distributions(
+    client_batches: DataFrame, reads: DataFrame, width_us: Micros
+) -> Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """Latencies of ``produce`` and ``end_to_end``, in one query.
+
+    Returns:
+        By name the counts of :func:`analysis.spark.histogram.count`, in memory, by ``bin`` and by
+        ``topic``.
+    """
+    every = (
+        frame.select(f.lit(name).alias("name"), "topic", "bin", "bucket", *_SUMS)
+        for name, frame in (
+            ("produce", produce(client_batches, width_us)),
+            ("end_to_end", end_to_end(client_batches, reads, width_us)),
         )
-        .toPandas()
     )
+    sets = [[f.col(each) for each in ("name", by, "bucket")] for by in ("bin", "topic")]
+    merged = reduce(DataFrame.union, every).groupingSets(sets, "name", "bin", "topic", "bucket")
+    found = merged.agg(*(of(name).alias(name) for name, of in _SUMS.items())).toPandas()
+    of_time = found["topic"].isna()
+    timed = found[of_time].drop(columns="topic").astype({"bin": np.int32})
+    others = found[~of_time].drop(columns="bin")
+    return {name: (_named(timed, name), _named(others, name)) for name in ("produce", "end_to_end")}
+
+
+def _named(counted: pd.DataFrame, name: str) -> pd.DataFrame:
+    return counted[counted["name"] == name].drop(columns="name")
 
 
 def bin_of(instant: Column, width_us: Micros) -> Column:

@@ -101,17 +101,19 @@ def taking_turns(rows: DataFrame, instant: str, flow: Sequence[str], most: int) 
 
     Returns:
         The first rows of each second with ``second``, ``place`` (from 1) and ``total``, its number
-        of rows. Within a flow a hash of the rows is the order: the same for the same trace.
+        of rows. A flow is known by a hash of 64 bits. Within it a hash of the rows is the order:
+        the same for the same trace.
     """
     known = [instant, "t_us", *flow]
     timed = rows.withColumn("second", f.floor(f.col(instant) / SECOND).cast("int"))
     totals = timed.groupBy("second").agg(f.count(f.lit(1)).alias("total"))
-    own = Window.partitionBy("second", *flow).orderBy("draw", *known)
+    own = Window.partitionBy("second", "flow").orderBy("draw", *known)
     turns = Window.partitionBy("second").orderBy("turn", "draw", *known)
     # A limit directly behind its window is applied while rows are read: all rows are never sorted
     # as a whole.
     first = (
-        timed.withColumn("draw", f.xxhash64(*known))
+        # Numbers are sorted and compared at a fraction of the price of names.
+        timed.withColumns({"draw": f.xxhash64(*known), "flow": f.xxhash64(*flow)})
         .withColumn("turn", f.row_number().over(own))
         .where(f.col("turn") <= most)
         .withColumn("place", f.row_number().over(turns))

@@ -3,70 +3,96 @@
 Left out: the brokers' view (table ``leadership``), which can be late.
 """
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as f
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import pandas as pd
 
 from sim.units import Micros
 
-_PARTITION = ["topic", "partition"]
+_PARTITION: Final = ["topic", "partition"]
 
 
-def spans(partition_changes: DataFrame, high_watermarks: DataFrame, end_us: Micros) -> DataFrame:
+def spans(
+    partition_changes: pd.DataFrame, min_in_sync: Mapping[tuple[str, int], int], end_us: Micros
+) -> pd.DataFrame:
     """Intervals within which a partition's state does not change.
 
     Args:
         partition_changes: Trace table.
-        high_watermarks: Trace table, for the effective ``min.insync.replicas``.
+        min_in_sync: The effective ``min.insync.replicas`` of partitions, see :func:`minima`.
         end_us: End of the last interval of each partition.
 
     Returns:
-        ``DataFrame[topic, partition, from_us, to_us, leader, leader_epoch, partition_epoch,
-        in_sync, in_sync_count, replicas, replica_count, min_in_sync, unclean, is_under_min]``.
-        ``min_in_sync`` is 0 where no leader's row has it, and nothing is under it then.
+        ``[topic, partition, from_us, to_us, leader, leader_epoch, partition_epoch, in_sync,
+        in_sync_count, replicas, replica_count, unclean, min_in_sync, is_under_min]``, ordered by
+        partition and time. ``min_in_sync`` is 0 where no leader's row has it, and nothing is
+        under it then.
     """
-    order = Window.partitionBy(*_PARTITION).orderBy("t_us", "partition_epoch")
-    least = high_watermarks.groupBy(*_PARTITION).agg(f.max("min_in_sync").alias("min_in_sync"))
-    return (
-        partition_changes.select(
-            *_PARTITION,
-            f.col("t_us").alias("from_us"),
-            f.coalesce(f.lead("t_us").over(order), f.greatest(f.lit(end_us), "t_us")).alias(
-                "to_us"
-            ),
-            "leader",
-            "leader_epoch",
-            "partition_epoch",
-            "in_sync",
-            _members("in_sync"),
-            "replicas",
-            _members("replicas").alias("replica_count"),
-            "unclean",
-        )
-        .join(f.broadcast(least), _PARTITION, "left")
-        .withColumn("min_in_sync", f.coalesce("min_in_sync", f.lit(0)))
-        .withColumn("is_under_min", f.col("in_sync_count") < f.col("min_in_sync"))
+    ordered = partition_changes.sort_values(
+        [*_PARTITION, "t_us", "partition_epoch"], kind="stable", ignore_index=True
+    )
+    after = ordered.groupby(_PARTITION)["t_us"].shift(-1)
+    until = after.where(after.notna(), ordered["t_us"].clip(lower=end_us)).astype(np.int64)
+    places = zip(ordered["topic"], ordered["partition"], strict=True)
+    least = np.array([min_in_sync.get(place, 0) for place in places], np.int32)
+    count = _members(ordered["in_sync"])
+    return pd.DataFrame(
+        {
+            "topic": ordered["topic"],
+            "partition": ordered["partition"],
+            "from_us": ordered["t_us"],
+            "to_us": until,
+            "leader": ordered["leader"],
+            "leader_epoch": ordered["leader_epoch"],
+            "partition_epoch": ordered["partition_epoch"],
+            "in_sync": ordered["in_sync"],
+            "in_sync_count": count,
+            "replicas": ordered["replicas"],
+            "replica_count": _members(ordered["replicas"]),
+            "unclean": ordered["unclean"],
+            "min_in_sync": least,
+            "is_under_min": count < least,
+        }
     )
 
 
-def totals(found: DataFrame) -> DataFrame:
+def minima(most: pd.DataFrame) -> dict[tuple[str, int], int]:
+    """The effective ``min.insync.replicas`` of each partition.
+
+    Args:
+        most: ``[topic, partition, min_in_sync]``: the largest of leaders' rows.
+    """
+    numbers = most["min_in_sync"].tolist()
+    return dict(zip(zip(most["topic"], most["partition"], strict=True), numbers, strict=True))
+
+
+def totals(found: pd.DataFrame) -> pd.DataFrame:
     """Time of each partition without a leader, and under its minimum ISR.
 
     Args:
         found: Rows of :func:`spans`.
 
     Returns:
-        ``DataFrame[topic, partition, leaderless_us, under_min_us, elections,
-        unclean_elections]``; the first leader of a partition is no election.
+        ``[topic, partition, leaderless_us, under_min_us, elections, unclean_elections]``, ordered;
+        the first leader of a partition is no election.
     """
-    took = f.col("to_us") - f.col("from_us")
-    return found.groupBy(*_PARTITION).agg(
-        f.sum(f.when(f.col("leader") < 0, took).otherwise(0)).alias("leaderless_us"),
-        f.sum(f.when(f.col("is_under_min"), took).otherwise(0)).alias("under_min_us"),
-        (f.count_distinct("leader_epoch") - 1).alias("elections"),
-        f.sum(f.col("unclean").cast("int")).alias("unclean_elections"),
+    took = found["to_us"] - found["from_us"]
+    counted = found.assign(
+        leaderless_us=took.where(found["leader"] < 0, 0),
+        under_min_us=took.where(found["is_under_min"], 0),
+        unclean=found["unclean"].astype(np.int64),
     )
+    summed = counted.groupby(_PARTITION, as_index=False).agg(
+        leaderless_us=("leaderless_us", "sum"),
+        under_min_us=("under_min_us", "sum"),
+        elections=("leader_epoch", "nunique"),
+        unclean_elections=("unclean", "sum"),
+    )
+    return summed.assign(elections=summed["elections"] - 1)
 
 
-def _members(column: str) -> Column:
-    joined = f.col(column)
-    return f.when(joined == "", 0).otherwise(f.size(f.split(joined, ","))).alias(f"{column}_count")
+def _members(joined: "pd.Series[str]") -> "pd.Series[int]":
+    """Numbers of brokers in lists such as ``1,2,3``."""
+    return (joined.str.count(",") + (joined != "")).astype(np.int32)

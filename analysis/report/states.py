@@ -1,4 +1,9 @@
-"""The states of a cluster over time: partitions, offline time, load, lag and the timeline."""
+"""The states of a cluster over time: partitions, offline time, load, lag and the timeline.
+
+Their sources grow with what happens to servers, partitions and groups, and with the seconds of a
+run, not with its records: but for offline time, which the judges compare, they are read by this
+process, for a query of Spark's costs more than all these rows.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,11 +18,7 @@ from analysis.spark.session import FEW_ROWS, for_few_rows
 from analysis.verify import offline
 from sim.units import Micros
 
-_TABLES: Final = (
-    *("partition_changes", "high_watermarks", "topic_deletions", "broker_states", "node_states"),
-    *("quorum", "controllers", "groups", "load", "lag"),
-)
-_PLACE: Final = ("topic", "partition")
+_OFFLINE: Final = ("partition_changes", "topic_deletions", "broker_states", "node_states")
 
 
 def frames(
@@ -36,21 +37,28 @@ def frames(
         end_us: End of simulated time.
         width_us: Width of a bin.
     """
-    if tables.rows(directory, _TABLES) < FEW_ROWS:
+    if tables.rows(directory, _OFFLINE) < FEW_ROWS:
         spark = for_few_rows(spark)
 
     def read(name: str) -> DataFrame:
         return tables.read(spark, directory, name)
 
-    spans = replication.spans(read("partition_changes"), read("high_watermarks"), end_us).persist()
-    tracks = timeline.spans(read, spans, end_us).orderBy("track", "lane", "from_us")
-    found = {
+    def small(name: str) -> pd.DataFrame:
+        return tables.small(directory, name)
+
+    states = partitions(directory, end_us)
+    return {
         "offline": offline.frame(read, card, end_us),
-        "partition_states": spans.orderBy(*_PLACE, "from_us").toPandas(),
-        "replication": replication.totals(spans).orderBy(*_PLACE).toPandas(),
-        "load": load.servers(read("load"), width_us).orderBy("node", "bin").toPandas(),
-        "lag": load.consumers(read("lag"), width_us).orderBy("group", "bin").toPandas(),
-        "timeline": tracks.toPandas(),
+        "partition_states": states,
+        "replication": replication.totals(states),
+        "load": load.servers(small("load"), width_us),
+        "lag": load.consumers(small("lag"), width_us),
+        "timeline": timeline.spans(small, states, end_us),
     }
-    spans.unpersist()
-    return found
+
+
+def partitions(directory: Path, end_us: Micros) -> pd.DataFrame:
+    """Intervals of :func:`analysis.report.replication.spans` of a run."""
+    least = tables.most(directory, "high_watermarks", ["topic", "partition"], "min_in_sync")
+    changes = tables.small(directory, "partition_changes")
+    return replication.spans(changes, replication.minima(least), end_us)

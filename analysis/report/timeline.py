@@ -9,12 +9,11 @@ with their number.
 Left out: lanes of clients; the outdated views of brokers.
 """
 
-from collections.abc import Callable, Iterable
-from functools import reduce
+from collections.abc import Callable
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as f
+import numpy as np
+import pandas as pd
 
 from sim.ids import FIRST_CONTROLLER_ID, FIRST_ZOOKEEPER_ID
 from sim.units import Micros
@@ -32,13 +31,14 @@ _LANE: Final = ["track", "lane"]
 _EVENT: Final = (*_LANE, "t_us", "step", "state", "level", "value", "detail")
 SERVER: Final = r"^(broker|controller|zookeeper)-\d+$"
 """Printed names of servers, see :func:`sim.ids.server_name`."""
+_LAST_STEP: Final = 2**40
 _ENDED: Final = ("crashed", "powered_off", "stopped")
 
-Read = Callable[[str], DataFrame]
+Read = Callable[[str], pd.DataFrame]
 """A table of the trace by its name."""
 
 
-def spans(read: Read, states: DataFrame, end_us: Micros) -> DataFrame:
+def spans(read: Read, states: pd.DataFrame, end_us: Micros) -> pd.DataFrame:
     """All tracks from simulated zero to the end.
 
     Args:
@@ -47,10 +47,11 @@ def spans(read: Read, states: DataFrame, end_us: Micros) -> DataFrame:
         end_us: End of open spans.
 
     Returns:
-        ``DataFrame[track, lane, from_us, to_us, state, level, value, detail, changes, lanes]``.
-        ``level`` is 0 (well) to 3 (worst); ``value`` is the leader of a partition, the generation
-        of a group, the incarnation of a server, the epoch of a controller; ``changes`` is the
-        number of states merged into the span, ``lanes`` that of all lanes of the track.
+        ``[track, lane, from_us, to_us, state, level, value, detail, changes, lanes]``, ordered by
+        lane and time. ``level`` is 0 (well) to 3 (worst); ``value`` is the leader of a partition,
+        the generation of a group, the incarnation of a server, the epoch of a controller;
+        ``changes`` is the number of states merged into the span, ``lanes`` that of all lanes of
+        the track.
     """
     events = (
         controllers(read("quorum"), read("controllers"), read("node_states")),
@@ -59,255 +60,223 @@ def spans(read: Read, states: DataFrame, end_us: Micros) -> DataFrame:
         partitions(states, read("topic_deletions")),
         groups(read("groups")),
     )
-    return _most_troubled(_coarse(_between(_union(events), end_us), end_us))
+    found = _most_troubled(_coarse(_between(pd.concat(events, ignore_index=True), end_us), end_us))
+    return found.sort_values([*_LANE, "from_us"], ignore_index=True)
 
 
-def servers(node_states: DataFrame) -> DataFrame:
+def servers(node_states: pd.DataFrame) -> pd.DataFrame:
     """Processes of brokers, controllers and ZooKeeper servers as they start and end."""
-    state = f.col("state")
-    known = (
-        f.when(state.isin("running", "resumed"), "running")
-        .when(state == "started", "starting")
-        .otherwise(state)
-    )
-    level = (
-        f.when(known == "running", 0)
-        .when(known == "starting", 1)
-        .when(known == "paused", 2)
-        .otherwise(3)
-    )
-    return node_states.where(f.col("node").rlike(SERVER)).select(
-        f.lit("server").alias("track"),
-        f.col("node").alias("lane"),
-        "t_us",
+    rows = node_states[node_states["node"].str.match(SERVER)]
+    state = rows["state"]
+    known = state.replace({"resumed": "running", "started": "starting"})
+    level = known.map({"running": 0, "starting": 1, "paused": 2}).fillna(3)
+    return _events(
+        "server",
+        rows["node"],
+        rows["t_us"],
         # A process that is up at the instant at which it starts has started first.
-        f.when(known == "running", 1).otherwise(0).cast("long").alias("step"),
-        known.alias("state"),
-        level.alias("level"),
-        f.col("incarnation").cast("long").alias("value"),
-        f.concat(f.lit("incarnation "), "incarnation").alias("detail"),
+        (known == "running").astype(np.int64),
+        known,
+        level,
+        rows["incarnation"],
+        "incarnation " + rows["incarnation"].astype(str),
     )
 
 
-def registrations(broker_states: DataFrame) -> DataFrame:
+def registrations(broker_states: pd.DataFrame) -> pd.DataFrame:
     """Brokers as the active controller has them registered."""
-    state = f.col("state")
-    level = (
-        f.when(state == "unfenced", 0)
-        .when(state.isin("registered", "controlled_shutdown"), 1)
-        .otherwise(2)
-    )
-    return broker_states.select(
-        f.lit("registration").alias("track"),
-        _name(f.col("broker")).alias("lane"),
-        "t_us",
-        f.when(state == "unfenced", 1).otherwise(0).cast("long").alias("step"),
-        state.alias("state"),
-        level.alias("level"),
-        f.col("broker_epoch").alias("value"),
-        f.concat(f.lit("broker epoch "), "broker_epoch").alias("detail"),
+    state = broker_states["state"]
+    level = state.map({"unfenced": 0, "registered": 1, "controlled_shutdown": 1}).fillna(2)
+    return _events(
+        "registration",
+        _names(broker_states["broker"]),
+        broker_states["t_us"],
+        (state == "unfenced").astype(np.int64),
+        state,
+        level,
+        broker_states["broker_epoch"],
+        "broker epoch " + broker_states["broker_epoch"].astype(str),
     )
 
 
-def controllers(quorum: DataFrame, elected: DataFrame, node_states: DataFrame) -> DataFrame:
+def controllers(
+    quorum: pd.DataFrame, elected: pd.DataFrame, node_states: pd.DataFrame
+) -> pd.DataFrame:
     """The active controller; with ZooKeeper, the ensemble's leader as well.
 
     A leader is one until it resigns, its process ends, or another one has a later epoch.
     """
-    began = f.when(f.col("role") == "leader", 1).otherwise(0)
-    votes = quorum.select("t_us", "node", "epoch", began.alias("leads"))
-    chosen = elected.select(
-        "t_us",
-        f.col("broker").alias("node"),
-        "epoch",
-        f.when(f.col("state") == "resigned", 0).otherwise(1).alias("leads"),
-    )
-    ended = node_states.where(f.col("state").isin(*_ENDED)).select(
-        "t_us", f.col("node").alias("name"), f.lit(-1).alias("epoch"), f.lit(0).alias("leads")
-    )
-    named = votes.unionByName(chosen).withColumn("name", _name(f.col("node"))).drop("node")
-    own = Window.partitionBy("name").orderBy("t_us", f.col("epoch"), "leads")
-    was = f.lag(f.struct("leads", "epoch")).over(own)
-    lane = f.when(f.col("name").startswith("zookeeper"), "ZooKeeper leader").otherwise("controller")
-    turns = (
-        named.unionByName(ended)
-        .withColumn("was", was)
-        .where((f.col("leads") == 1) | (f.col("was.leads") == 1))
-        .select(
-            lane.alias("lane"),
-            "t_us",
-            "leads",
-            "name",
-            f.when(f.col("leads") == 1, f.col("epoch"))
-            .otherwise(f.col("was.epoch"))
-            .alias("epoch"),
-        )
-    )
-    by_time = Window.partitionBy("lane").orderBy("t_us", "epoch", f.col("leads").desc())
-    newest = f.max("epoch").over(by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    leads = f.col("leads") == 1
-    return (
-        turns.withColumn("newest", newest)
-        .where(f.col("epoch") == f.col("newest"))
-        .select(
-            f.lit("controller").alias("track"),
-            "lane",
-            "t_us",
-            (f.col("epoch") * 2 + (1 - f.col("leads"))).cast("long").alias("step"),
-            f.when(leads, f.col("name")).otherwise("nobody").alias("state"),
-            f.when(leads, 0).otherwise(3).alias("level"),
-            f.col("epoch").cast("long").alias("value"),
-            f.concat(f.lit("epoch "), "epoch").alias("detail"),
-        )
+    votes = quorum.assign(name=_names(quorum["node"]), leads=quorum["role"] == "leader")
+    chosen = elected.assign(name=_names(elected["broker"]), leads=elected["state"] != "resigned")
+    ended = node_states[node_states["state"].isin(_ENDED)]
+    ended = ended.assign(name=ended["node"], epoch=-1, leads=False)
+    kinds = {"t_us": np.int64, "name": object, "epoch": np.int64, "leads": np.int64}
+    parts = [frame[[*kinds]].astype(kinds) for frame in (votes, chosen, ended)]
+    named = pd.concat(parts, ignore_index=True)
+    own = named.sort_values(["name", "t_us", "epoch", "leads"], ignore_index=True)
+    before = own.groupby("name")[["leads", "epoch"]].shift(1)
+    own = own.assign(was=before["epoch"])[(own["leads"] == 1) | (before["leads"] == 1)]
+    own["epoch"] = np.where(own["leads"] == 1, own["epoch"], own["was"]).astype(np.int64)
+    is_ensemble = own["name"].str.startswith("zookeeper").astype(bool)
+    own["lane"] = np.where(is_ensemble, "ZooKeeper leader", "controller")
+    turns = own.sort_values(["lane", "t_us", "epoch", "leads"], ascending=[True, True, True, False])
+    turns = turns[turns["epoch"] == turns.groupby("lane")["epoch"].cummax()]
+    leads = turns["leads"] == 1
+    return _events(
+        "controller",
+        turns["lane"],
+        turns["t_us"],
+        turns["epoch"] * 2 + (1 - turns["leads"]),
+        turns["name"].where(leads, "nobody"),
+        (~leads) * 3,
+        turns["epoch"],
+        "epoch " + turns["epoch"].astype(str),
     )
 
 
-def partitions(states: DataFrame, topic_deletions: DataFrame) -> DataFrame:
+def partitions(states: pd.DataFrame, topic_deletions: pd.DataFrame) -> pd.DataFrame:
     """Leaders and in-sync replicas as the controller committed them, until the topic is deleted."""
-    level = (
-        f.when(f.col("leader") < 0, 3)
-        .when(f.col("is_under_min"), 2)
-        .when(f.col("in_sync_count") < f.col("replica_count"), 1)
-        .otherwise(0)
+    level = np.select(
+        [
+            states["leader"] < 0,
+            states["is_under_min"].astype(bool),
+            states["in_sync_count"] < states["replica_count"],
+        ],
+        [3, 2, 1],
     )
-    words = (
-        f.when(level == 3, "no leader")
-        .when(level == 2, "under min.insync.replicas")
-        .when(level == 1, "some out of sync")
-        .otherwise("all in sync")
+    words = ("all in sync", "some out of sync", "under min.insync.replicas", "no leader")
+    lane = states["topic"] + "-" + states["partition"].astype(str)
+    detail = (
+        "epoch "
+        + states["leader_epoch"].astype(str)
+        + "; in sync "
+        + states["in_sync"].where(states["in_sync"] != "", "nobody")
+        + " of "
+        + states["replicas"]
+        + states["unclean"].map({True: "; unclean", False: ""}).astype(object)
     )
-    lane = f.concat("topic", f.lit("-"), "partition")
-    detail = f.concat(
-        f.lit("epoch "),
-        "leader_epoch",
-        f.lit("; in sync "),
-        f.when(f.col("in_sync") == "", "nobody").otherwise(f.col("in_sync")),
-        f.lit(" of "),
-        "replicas",
-        f.when(f.col("unclean"), "; unclean").otherwise(""),
+    here = _events(
+        "partition",
+        lane,
+        states["from_us"],
+        states["partition_epoch"],
+        pd.Series([words[place] for place in level], states.index, object),
+        level,
+        states["leader"],
+        detail,
     )
-    here = states.select(
-        f.lit("partition").alias("track"),
-        lane.alias("lane"),
-        f.col("from_us").alias("t_us"),
-        f.col("partition_epoch").cast("long").alias("step"),
-        words.alias("state"),
-        level.alias("level"),
-        f.col("leader").cast("long").alias("value"),
-        detail.alias("detail"),
-    )
-    places = states.select("topic", lane.alias("lane")).distinct()
-    ended = topic_deletions.select("topic", "t_us").join(places, "topic")
-    return here.unionByName(
-        ended.select(
-            f.lit("partition").alias("track"),
-            "lane",
-            "t_us",
-            f.lit(2**40).alias("step"),
-            f.lit("").alias("state"),
-            f.lit(0).alias("level"),
-            f.lit(-1).cast("long").alias("value"),
-            f.lit("").alias("detail"),
-        )
+    places = pd.DataFrame({"topic": states["topic"], "lane": lane}).drop_duplicates()
+    ended = topic_deletions[["topic", "t_us"]].merge(places, on="topic")
+    return pd.concat(
+        [
+            here,
+            _events("partition", ended["lane"], ended["t_us"], _LAST_STEP, "", 0, -1, ""),
+        ],
+        ignore_index=True,
     )
 
 
-def groups(group_states: DataFrame) -> DataFrame:
+def groups(group_states: pd.DataFrame) -> pd.DataFrame:
     """Consumer groups by their coordinators; states that are not settled are rebalances."""
-    state = f.col("state")
-    level = f.when(state.isin("Stable", "Empty"), 0).otherwise(1)
+    state, generation = group_states["state"], group_states["generation"]
+    is_settled = state.isin(("Stable", "Empty"))
     # Of states of one generation at one instant, a group is made first and settles last.
-    is_new = (state == "Empty") & (f.col("generation") == 0)
-    turn = (
-        f.when(is_new, 0)
-        .when(state.isin("Stable", "Empty"), 3)
-        .when(state == "CompletingRebalance", 2)
-        .otherwise(1)
+    is_new = (state == "Empty") & (generation == 0)
+    turn = np.select([is_new, is_settled, state == "CompletingRebalance"], [0, 3, 2], 1)
+    detail = (
+        "generation "
+        + generation.astype(str)
+        + "; members "
+        + group_states["members"].astype(str)
+        + "; "
+        + group_states["reason"]
     )
-    detail = f.concat(
-        f.lit("generation "), "generation", f.lit("; members "), "members", f.lit("; "), "reason"
-    )
-    return group_states.select(
-        f.lit("group").alias("track"),
-        f.col("group").alias("lane"),
-        "t_us",
-        (f.col("generation") * 4 + turn).cast("long").alias("step"),
-        state.alias("state"),
-        level.alias("level"),
-        f.col("generation").cast("long").alias("value"),
-        detail.alias("detail"),
+    return _events(
+        "group",
+        group_states["group"],
+        group_states["t_us"],
+        generation.astype(np.int64) * 4 + turn,
+        state,
+        (~is_settled).astype(np.int32),
+        generation,
+        detail,
     )
 
 
-def _name(node: Column) -> Column:
+def _events(track: str, lane: object, t_us: object, *columns: object) -> pd.DataFrame:
+    """Rows of :data:`_EVENT` behind the track; a single value is that of all rows."""
+    named = dict(zip(_EVENT[1:], (lane, t_us, *columns), strict=True))
+    kinds = {
+        "lane": object,
+        "t_us": np.int64,
+        "step": np.int64,
+        "state": object,
+        "level": np.int32,
+        "value": np.int64,
+        "detail": object,
+    }
+    found = pd.DataFrame(named).reset_index(drop=True).astype(kinds)
+    found.insert(0, "track", track)
+    return found
+
+
+def _names(nodes: "pd.Series[int]") -> "pd.Series[str]":
+    return pd.Series([_name(node) for node in nodes], nodes.index, object)
+
+
+def _name(node: int) -> str:
     """A server's printed name, as :func:`sim.ids.server_name` has it."""
-    zookeeper = f.concat(f.lit("zookeeper-"), node - (FIRST_ZOOKEEPER_ID - 1))
-    controller = f.concat(f.lit("controller-"), node - (FIRST_CONTROLLER_ID - 1))
-    return (
-        f.when(node >= FIRST_ZOOKEEPER_ID, zookeeper)
-        .when(node >= FIRST_CONTROLLER_ID, controller)
-        .otherwise(f.concat(f.lit("broker-"), node))
-    )
+    if node >= FIRST_ZOOKEEPER_ID:
+        return f"zookeeper-{node - (FIRST_ZOOKEEPER_ID - 1)}"
+    if node >= FIRST_CONTROLLER_ID:
+        return f"controller-{node - (FIRST_CONTROLLER_ID - 1)}"
+    return f"broker-{node}"
 
 
-def _union(events: Iterable[DataFrame]) -> DataFrame:
-    return reduce(DataFrame.unionByName, (frame.select(*_EVENT) for frame in events))
-
-
-def _between(events: DataFrame, end_us: Micros) -> DataFrame:
+def _between(events: pd.DataFrame, end_us: Micros) -> pd.DataFrame:
     """From each change to the next, from simulated zero on; an empty state is no span."""
-    order = Window.partitionBy(*_LANE).orderBy("t_us", "step", "detail")
-    now = f.struct("state", "value", "detail")
-    until = f.coalesce(f.lead("t_us").over(order), f.lit(end_us))
-    return (
-        events.withColumn("before", f.lag(now).over(order))
-        .where(f.col("before").isNull() | (f.col("before") != now))
-        .withColumn("to_us", f.least(until, f.lit(end_us)))
-        .withColumn("from_us", f.greatest("t_us", f.lit(0)))
-        .where((f.col("to_us") > f.col("from_us")) & (f.col("state") != ""))
-        .select(*_LANE, "from_us", "to_us", "state", "level", "value", "detail")
-    )
+    ordered = events.sort_values([*_LANE, "t_us", "step", "detail"], ignore_index=True)
+    now = ordered[[*_LANE, "state", "value", "detail"]]
+    changed = ordered[(now != now.shift(1)).any(axis=1)]
+    until = changed.groupby(_LANE)["t_us"].shift(-1).fillna(end_us).astype(np.int64)
+    found = changed.assign(from_us=changed["t_us"].clip(lower=0), to_us=until.clip(upper=end_us))
+    found = found[(found["to_us"] > found["from_us"]) & (found["state"] != "")]
+    return found[[*_LANE, "from_us", "to_us", "state", "level", "value", "detail"]]
 
 
-def _coarse(found: DataFrame, end_us: Micros) -> DataFrame:
+def _coarse(found: pd.DataFrame, end_us: Micros) -> pd.DataFrame:
     """Cuts lanes with too many spans into cells, each shown as its worst span."""
-    lane = Window.partitionBy(*_LANE)
-    cell = f.floor(f.col("from_us") * MOST_SPANS / f.lit(max(1, end_us)))
-    own = f.row_number().over(lane.orderBy("from_us")).cast("long")
-    crowded = f.count(f.lit(1)).over(lane) > MOST_SPANS
-    worst = f.struct("level", (f.col("to_us") - f.col("from_us")).alias("took_us"), "from_us")
-    kept = f.struct("state", "level", "value", "detail")
-    return (
-        found.withColumn("crowded", crowded)
-        .withColumn("cell", f.when(f.col("crowded"), cell).otherwise(own))
-        .groupBy(*_LANE, "cell")
-        .agg(
-            f.min("from_us").alias("from_us"),
-            f.max("to_us").alias("to_us"),
-            f.max_by(kept, worst).alias("kept"),
-            f.count(f.lit(1)).alias("changes"),
-        )
-        .select(*_LANE, "from_us", "to_us", "kept.*", "changes")
+    ordered = found.sort_values([*_LANE, "from_us"], ignore_index=True)
+    lanes = ordered.groupby(_LANE)
+    is_crowded = lanes["from_us"].transform("size") > MOST_SPANS
+    cell = (ordered["from_us"] * MOST_SPANS / max(1, end_us)).astype(np.int64)
+    ordered["cell"] = cell.where(is_crowded, lanes.cumcount())
+    ordered["took_us"] = ordered["to_us"] - ordered["from_us"]
+    cells = [*_LANE, "cell"]
+    whole = ordered.groupby(cells).agg(
+        from_us=("from_us", "min"), to_us=("to_us", "max"), changes=("from_us", "size")
     )
+    # Of equal ones the latest, as of Spark's structs the largest.
+    worst = ordered.sort_values([*cells, "level", "took_us", "from_us"]).groupby(cells).tail(1)
+    kept = whole.join(worst.set_index(cells)[["state", "level", "value", "detail"]])
+    order = [*_LANE, "from_us", "to_us", "state", "level", "value", "detail", "changes"]
+    return kept.reset_index()[order]
 
 
-def _most_troubled(found: DataFrame) -> DataFrame:
+def _most_troubled(found: pd.DataFrame) -> pd.DataFrame:
     """The lanes of each track that fared worst; of equal ones those with the most changes.
 
     Partitions of internal topics come after all others.
     """
-    lane = Window.partitionBy(*_LANE)
-    track = Window.partitionBy("track")
-    worst_first = track.orderBy(
-        f.col("lane").startswith("__"), f.col("trouble").desc(), f.col("all").desc(), "lane"
+    trouble = found["level"] * (found["to_us"] - found["from_us"])
+    lanes = (
+        found.assign(trouble=-trouble, all=-found["changes"])
+        .groupby(_LANE, as_index=False)[["trouble", "all"]]
+        .sum()
     )
-    return (
-        found.withColumn(
-            "trouble", f.sum(f.col("level") * (f.col("to_us") - f.col("from_us"))).over(lane)
-        )
-        .withColumn("all", f.sum("changes").over(lane))
-        .withColumn("place", f.dense_rank().over(worst_first))
-        .withColumn("lanes", f.max("place").over(track))
-        .where(f.col("place") <= MOST_LANES)
-        .drop("trouble", "all", "place")
-    )
+    lanes["is_internal"] = lanes["lane"].str.startswith("__")
+    ranked = lanes.sort_values(["track", "is_internal", "trouble", "all", "lane"])
+    tracks = ranked.groupby("track")
+    kept = ranked.assign(lanes=tracks["lane"].transform("size").astype(np.int32))
+    kept = kept[tracks.cumcount() < MOST_LANES]
+    return found.merge(kept[[*_LANE, "lanes"]], on=_LANE)

@@ -10,25 +10,20 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import SparkSession
 
-from analysis.report import agreement, findings, latency, page, timeline_page
-from analysis.report.cells import rows_of
-from analysis.report.findings import Findings
-from analysis.report.kafka_metrics import metrics
 from analysis.report.progress import Progress, silent
-from analysis.spark import histogram, tables
+from analysis.spark import tables
 from analysis.spark.session import explained as named_errors
 from analysis.spark.session import fitted, using
-from analysis.verify import availability
+from analysis.verify.run_files import RunFiles, open_run
 from sim.errors import SimulationError
 
-FORMAT: Final = 1
-"""Version of ``report.json``."""
+if TYPE_CHECKING:
+    from analysis.report.findings import Findings
 
 LONG_FROM: Final = 5_000_000
 """Rows from which Spark's code is worth the time of a better compiler."""
@@ -75,13 +70,13 @@ def build(
     """
     if not run_dirs:
         raise SimulationError("no run directory was given")
-    runs = [findings.open_run(directory) for directory in run_dirs]
+    runs = [open_run(directory) for directory in run_dirs]
     report = on_progress or silent
     report("starting Spark")
     summaries = []
     rows = [tables.rows(files.directory) for files in runs]
     is_long = sum(rows) >= LONG_FROM or len(runs) >= MANY_RUNS
-    with using(master, is_long=is_long) as spark:
+    with using(master, is_long=is_long, meanwhile=import_analysis) as spark:
         for place, files in enumerate(runs, start=1):
             prefix = f"{files.name} ({place} of {len(runs)}): " if len(runs) > 1 else ""
             with named_errors(spark, files.directory), fitted(spark, rows[place - 1]):
@@ -112,17 +107,25 @@ class _Beside:
 
     def prepare(self) -> None:
         """Does all of it."""
-        from analysis.report.figures.draw import draw  # noqa: PLC0415 - as long as Java's start
-
-        self.draw = draw
+        import_drawing()
         self.why = self._explain(self._directory)
+
+
+def import_analysis() -> None:
+    """Imports what computes and writes a report: half as long as Java's start."""
+    from analysis.report import findings, page, summary, timeline_page  # noqa: F401, PLC0415
+
+
+def import_drawing() -> None:
+    """Imports matplotlib."""
+    from analysis.report.figures import draw  # noqa: F401, PLC0415
 
 
 def _prefixed(report: Progress, prefix: str) -> Progress:
     return lambda step: report(prefix + step)
 
 
-def _one(spark: SparkSession, files: findings.RunFiles, explain: Explain, report: Progress) -> None:
+def _one(spark: SparkSession, files: RunFiles, explain: Explain, report: Progress) -> None:
     target = files.directory / "report"
     half = files.directory / ".report-unfinished"
     earlier = files.directory / ".report-earlier"
@@ -130,26 +133,36 @@ def _one(spark: SparkSession, files: findings.RunFiles, explain: Explain, report
     shutil.rmtree(half, ignore_errors=True)
     (half / "tables").mkdir(parents=True)
     (half / "figures").mkdir()
+    from analysis.report import findings  # noqa: PLC0415 - see import_analysis
+
     try:
         beside = _Beside(files.directory, explain)
         found = findings.gather(spark, files, half / "tables", report, beside.prepare)
         report("drawing")
-        pictures = beside.draw(found)
-        compared = agreement.compare(found)
-        for picture in pictures:
-            if picture.svg:
-                (half / "figures" / f"{picture.name}.svg").write_text(picture.svg)
-        for name, frame in found.frames.items():
-            frame.to_parquet(half / "tables" / f"{name}.parquet", index=False)
-        explored = timeline_page.data(found)
-        numbers = summary(found, compared) | {"explanation": beside.why, "timeline": explored}
-        (half / "report.json").write_text(_by_line(numbers), encoding="utf-8")
-        text = page.page(found, compared, pictures, explored, beside.why)
-        (half / "index.html").write_text(text, encoding="utf-8")
+        _fill(half, found, beside.why)
         _swap(half, target, earlier)
     finally:
         _restore(target, earlier)
         shutil.rmtree(half, ignore_errors=True)
+
+
+def _fill(half: Path, found: "Findings", why: Mapping[str, Any]) -> None:
+    from analysis.report import agreement, page, timeline_page  # noqa: PLC0415
+    from analysis.report.figures.draw import draw  # noqa: PLC0415
+    from analysis.report.summary import summary  # noqa: PLC0415
+
+    pictures = draw(found)
+    compared = agreement.compare(found)
+    for picture in pictures:
+        if picture.svg:
+            (half / "figures" / f"{picture.name}.svg").write_text(picture.svg)
+    for name, frame in found.frames.items():
+        frame.to_parquet(half / "tables" / f"{name}.parquet", index=False)
+    explored = timeline_page.data(found)
+    numbers = summary(found, compared) | {"explanation": why, "timeline": explored}
+    (half / "report.json").write_text(_by_line(numbers), encoding="utf-8")
+    text = page.page(found, compared, pictures, explored, why)
+    (half / "index.html").write_text(text, encoding="utf-8")
 
 
 def _swap(new: Path, target: Path, earlier: Path) -> None:
@@ -171,110 +184,3 @@ def _by_line(numbers: Mapping[str, object]) -> str:
     """JSON with a line for each key: long lists of numbers would be all line breaks otherwise."""
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in numbers.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def summary(found: Findings, compared: Sequence[agreement.JudgedNumber]) -> dict[str, object]:
-    """Contents of ``report.json``. Instants and durations are microseconds."""
-    differences = [
-        {
-            "cluster": item.cluster,
-            "topic": item.topic,
-            "name": item.name,
-            "spark": item.ours,
-            "checker": item.checker,
-        }
-        for item in compared
-        if not item.is_same
-    ]
-    stages = {
-        latency.STAGES[int(row["stage"])][0]: {
-            name: float(row[name]) for name in (*histogram.QUANTILES, "max", "mean")
-        }
-        for row in rows_of(found.frames["stages"])
-    }
-    return {
-        "format": FORMAT,
-        "run": found.files.name,
-        "claim": found.files.scenario.get("claim"),
-        "seed": found.files.card.get("seed"),
-        "complete": found.files.card.get("complete"),
-        "verdict": page.sentence(found.totals),
-        "durability": {"records": found.totals, "topics": found.topics},
-        **({"processing": found.processing} if found.processing else {}),
-        **({"sharing": found.sharing} if found.sharing else {}),
-        **({"mirroring": found.mirroring} if found.mirroring else {}),
-        **({"connecting": found.connecting} if found.connecting else {}),
-        "examples": found.examples,
-        "unreadable": rows_of(found.unreadable),
-        "agrees_with_checker": bool(found.files.verdict)
-        and not differences
-        and not found.inputs.differences,
-        "differences": differences,
-        "inputs": {
-            "compared": found.inputs.compared,
-            "differences": [each.sentence for each in found.inputs.differences],
-            "not_compared": found.inputs.unchecked,
-        },
-        "availability": _availability(found),
-        "latency_us": {
-            **found.latency_us,
-            "stages": stages,
-            "relative_error": histogram.RELATIVE_ERROR,
-        },
-        "replication": rows_of(found.frames["replication"]),
-        "metrics": [asdict(each) for each in metrics(found.frames, found.end_us, found.width_us)],
-        "faults": [
-            {
-                "fault": fault.number,
-                "kind": fault.kind,
-                "target": fault.target,
-                "resolved": fault.resolved,
-                "from_us": fault.from_us,
-                "to_us": fault.to_us if fault.healed else None,
-                "took_effect": fault.took_effect,
-            }
-            for fault in found.faults
-        ],
-    }
-
-
-def _availability(found: Findings) -> dict[str, object]:
-    """Longest gaps under the verdict's own names, and all gaps long enough to be reported."""
-    partitions: dict[str, dict[str, int]] = {}
-    listed: dict[str, object] = {}
-    largest: dict[str, int] = {}
-    for kind in ("produce", "fetch"):
-        rows = rows_of(found.frames[f"{kind}_gaps"])
-        for row in rows:
-            found_gaps = partitions.setdefault(f"{row['topic']}-{row['partition']}", {})
-            down = int(row["gap_us"]) if row["gap_us"] > availability.REPORTED_FROM else 0
-            found_gaps[f"{kind}_down_us"] = found_gaps.get(f"{kind}_down_us", 0) + down
-            if row["is_longest"]:
-                found_gaps[f"{kind}_us"] = int(row["gap_us"])
-                found_gaps[f"{kind}_from_us"] = int(row["from_us"])
-        if rows:
-            largest[f"{kind}_max_us"] = max(int(row["gap_us"]) for row in rows)
-        listed[f"{kind}_gaps"] = [
-            {
-                "topic": str(row["topic"]),
-                "partition": int(row["partition"]),
-                "from_us": int(row["from_us"]),
-                "to_us": int(row["to_us"]),
-            }
-            for row in rows
-            if row["gap_us"] > availability.REPORTED_FROM
-        ]
-    offline = {
-        f"{row['topic']}-{row['partition']}": {
-            name: int(row[name]) for name in ("max_us", "from_us", "total_us")
-        }
-        for row in rows_of(found.frames["offline"])
-    }
-    return {
-        **largest,
-        "offline_max_us": max((each["max_us"] for each in offline.values()), default=0),
-        "offline": offline,
-        "partitions": partitions,
-        **listed,
-        "reported_from_us": availability.REPORTED_FROM,
-    }

@@ -81,12 +81,19 @@ _FOR_FEW_ROWS: Final = {
 """Queries as single jobs that interpret their plans: nothing is compiled for one use."""
 
 
-def start(master: str | None = None, *, is_long: bool = False) -> SparkSession:
+def _nothing() -> None:
+    """Does nothing."""
+
+
+def start(
+    master: str | None = None, *, is_long: bool = False, meanwhile: Callable[[], None] = _nothing
+) -> SparkSession:
     """The running session of this process, else a new one.
 
     Args:
         master: Spark master URL; ``None`` for every core of this machine.
         is_long: Whether minutes of work on many rows lie ahead; of local mode only.
+        meanwhile: Called once while Java starts, if it has to.
 
     Raises:
         SimulationError: If there is no Java runtime that Spark can use, or no master at the URL.
@@ -99,15 +106,14 @@ def start(master: str | None = None, *, is_long: bool = False) -> SparkSession:
     _check_master(where)
     settings = _settings(local=local, is_long=is_long)
     with _environment(_launch_environment(local=local)), _temporary_files(java.scratch()):
-        spark = _begin(
-            SparkConf().setMaster(where).setAppName("logquake").setAll([*settings.items()])
-        )
+        conf = SparkConf().setMaster(where).setAppName("logquake").setAll([*settings.items()])
+        spark = _begin(conf, meanwhile)
     if not where.startswith("local") or where.startswith("local-cluster"):
         spark.sparkContext.addPyFile(_packages())
     return spark
 
 
-def _begin(conf: SparkConf) -> SparkSession:
+def _begin(conf: SparkConf, meanwhile: Callable[[], None]) -> SparkSession:
     """A new session of this thread, whose context has been begun in another one.
 
     In the main thread a SparkContext would install a handler of SIGINT that calls Java from inside
@@ -122,6 +128,7 @@ def _begin(conf: SparkConf) -> SparkSession:
             begun.set_exception(error)
 
     threading.Thread(target=work, name="spark", daemon=True).start()
+    meanwhile()
     begun.result()
     builder = SparkSession.Builder()
     for key, value in conf.getAll():
@@ -130,7 +137,9 @@ def _begin(conf: SparkConf) -> SparkSession:
 
 
 @contextmanager
-def using(master: str | None = None, *, is_long: bool = False) -> Iterator[SparkSession]:
+def using(
+    master: str | None = None, *, is_long: bool = False, meanwhile: Callable[[], None] = _nothing
+) -> Iterator[SparkSession]:
     """As :func:`start`, for a block; the session is stopped at the end if the block started it.
 
     Raises:
@@ -138,7 +147,7 @@ def using(master: str | None = None, *, is_long: bool = False) -> Iterator[Spark
     """
     found = SparkSession.getActiveSession()
     with _quiet_interrupt() as launched:
-        spark = start(master, is_long=is_long)
+        spark = start(master, is_long=is_long, meanwhile=meanwhile)
         try:
             launched()
             yield spark
@@ -324,6 +333,9 @@ def _launch_environment(*, local: bool) -> dict[str, str]:
         "JAVA_HOME": str(java.launcher(java.find().home)),
         "TMPDIR": str(java.scratch()),
     }
+    # Spark's scripts start a Java process that only writes the command of the real one.
+    brief = "-Xshare:auto -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    changes["SPARK_LAUNCHER_OPTS"] = os.environ.get("SPARK_LAUNCHER_OPTS", brief)
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         changes[name] = os.environ.get(name, sys.executable)
     if local:

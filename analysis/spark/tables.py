@@ -4,11 +4,10 @@ Spark fills columns it does not find with nulls; so the footers of all parts are
 schema first, and a trace of another version, or with other columns, is rejected.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -17,6 +16,9 @@ from pyspark.sql import types as t
 
 from sim.errors import SimulationError
 from sim.trace.schema import BY_NAME, VERSION, ColumnType, Table
+
+if TYPE_CHECKING:
+    import pandas as pd  # A second of import, which is to pass while Java starts.
 
 VERSION_KEY: Final = b"logquake.trace.version"
 """Key of the schema's version in the metadata of every part."""
@@ -45,6 +47,10 @@ _ARROW: Final[dict[ColumnType, pa.DataType]] = {
 def spark_schema(table: Table) -> t.StructType:
     """The table's columns as Spark types, in order."""
     return t.StructType([t.StructField(c.name, _SPARK[c.type]) for c in table.columns])
+
+
+def _arrow_schema(table: Table) -> pa.Schema:
+    return pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
 
 
 def is_written(run: Path, name: str) -> bool:
@@ -84,7 +90,7 @@ def latest(run: Path, name: str) -> int | None:
     return max(found, default=None)
 
 
-def small(run: Path, name: str) -> pd.DataFrame:
+def small(run: Path, name: str) -> "pd.DataFrame":
     """One table of a run in memory, without Spark: for tables that the length of a run bounds.
 
     Args:
@@ -96,10 +102,35 @@ def small(run: Path, name: str) -> pd.DataFrame:
     """
     table = BY_NAME[name]
     parts = _parts(run, name)
-    empty = pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
+    empty = _arrow_schema(table)
     read_parts = [pq.read_table(part).cast(empty) for part in parts]
     whole = pa.concat_tables([empty.empty_table(), *read_parts])
     frame: pd.DataFrame = whole.to_pandas()
+    return frame
+
+
+def most(run: Path, name: str, by: Sequence[str], value: str) -> "pd.DataFrame":
+    """The largest value of each group of a table's rows, without Spark, a row group at a time.
+
+    Args:
+        run: Run directory.
+        name: Table name of :data:`sim.trace.schema.TABLES`.
+        by: Columns to group by.
+        value: Column of the value.
+
+    Returns:
+        ``[*by, value]``.
+    """
+    kinds = {column.name: _ARROW[column.type] for column in BY_NAME[name].columns}
+    found = pa.schema([(each, kinds[each]) for each in (*by, value)]).empty_table()
+    for part in _parts(run, name):
+        file = pq.ParquetFile(part)
+        for group in range(file.num_row_groups):
+            read_rows = file.read_row_group(group, columns=found.column_names)
+            whole = pa.concat_tables([found, read_rows.cast(found.schema)])
+            counted = whole.group_by(list(by)).aggregate([(value, "max")])
+            found = counted.rename_columns({f"{value}_max": value}).cast(found.schema)
+    frame: pd.DataFrame = found.to_pandas()
     return frame
 
 
@@ -117,9 +148,18 @@ def read(spark: SparkSession, run: Path, name: str) -> DataFrame:
     """
     parts = _parts(run, name)
     schema = spark_schema(BY_NAME[name])
-    if not parts:
-        return spark.createDataFrame([], schema)
+    if not any(pq.read_metadata(part).num_rows for part in parts):
+        # No rows, and Spark knows so when it plans: it leaves out what is made of them alone.
+        return spark.createDataFrame(_arrow_schema(BY_NAME[name]).empty_table(), schema)
     return spark.read.schema(schema).parquet(*(str(part.resolve()) for part in parts))
+
+
+def held(spark: SparkSession, frame: DataFrame) -> DataFrame:
+    """The rows of a small frame, computed once and kept in the plans that use them.
+
+    Unlike a persisted frame it needs no job of its own in each of them.
+    """
+    return spark.createDataFrame(frame.toArrow(), frame.schema)
 
 
 def _parts(run: Path, name: str) -> list[Path]:

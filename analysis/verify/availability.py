@@ -14,6 +14,8 @@ Offsets identify the records of a read: the acknowledged batch that begins at or
 their instants.
 """
 
+from typing import Final
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
@@ -23,39 +25,56 @@ from sim.units import SECOND, Micros
 REPORTED_FROM: Micros = SECOND
 """Gaps longer than this are listed; the longest of each partition always is."""
 
-_PARTITION = ["topic", "partition"]
+_PARTITION: Final = ["topic", "partition"]
+_SIDE: Final = ["side", *_PARTITION]
+_WAIT: Final = (*_SIDE, "start_us", "stop_us", "failed")
+
+Parts = tuple[DataFrame, DataFrame]
+"""Waits, and instants at which something was served; of one side or of both."""
 
 
-def produce_gaps(client_batches: DataFrame) -> DataFrame:
-    """All produce gaps.
+def gaps(client_batches: DataFrame, reads: DataFrame) -> DataFrame:
+    """All gaps of both sides, in one pass: of fetch, those of partitions that were read.
 
     Args:
         client_batches: Trace table.
+        reads: Trace table.
 
     Returns:
-        ``DataFrame[topic, partition, from_us, to_us, gap_us]``.
+        ``DataFrame[side, topic, partition, from_us, to_us, gap_us]``; ``side`` is ``produce`` or
+        ``fetch``.
     """
+    waits, served = _of_producers(client_batches)
+    more_waits, more_served = _of_readers(reads, client_batches)
+    return _gaps(waits.union(more_waits), served.union(more_served))
+
+
+def produce_gaps(client_batches: DataFrame) -> DataFrame:
+    """The gaps of :func:`gaps` of producers alone."""
+    return _gaps(*_of_producers(client_batches))
+
+
+def fetch_gaps(reads: DataFrame, client_batches: DataFrame) -> DataFrame:
+    """The gaps of :func:`gaps` of readers alone."""
+    return _gaps(*_of_readers(reads, client_batches))
+
+
+def _of_producers(client_batches: DataFrame) -> Parts:
     may_be_retried = (f.col("outcome") != "ok") & f.col("error").isin(*RETRIABLE_NAMES)
+    side = f.lit("produce").alias("side")
     waits = client_batches.where(f.size("latency_us") > 0).select(
+        side,
         *_PARTITION,
         _meant(1).alias("start_us"),
         f.col("t_us").alias("stop_us"),
         may_be_retried.cast("int").alias("failed"),
     )
-    served = client_batches.where(f.col("outcome") == "ok").select(*_PARTITION, "t_us")
-    return _gaps(waits, served)
+    served = client_batches.where(f.col("outcome") == "ok").select(side, *_PARTITION, "t_us")
+    return waits, served
 
 
-def fetch_gaps(reads: DataFrame, client_batches: DataFrame) -> DataFrame:
-    """All fetch gaps of partitions that were read.
-
-    Args:
-        reads: Trace table.
-        client_batches: Trace table.
-
-    Returns:
-        ``DataFrame[topic, partition, from_us, to_us, gap_us]``.
-    """
+def _of_readers(reads: DataFrame, client_batches: DataFrame) -> Parts:
+    side = f.lit("fetch").alias("side")
     acked = client_batches.where((f.col("outcome") == "ok") & (f.col("base_offset") >= 0)).select(
         *_PARTITION,
         f.col("base_offset").alias("offset"),
@@ -82,10 +101,9 @@ def fetch_gaps(reads: DataFrame, client_batches: DataFrame) -> DataFrame:
             f.col("t_us").alias("stop_us"),
         )
     )
-    waits = got.unionByName(_never_read(reads, client_batches, acked)).withColumn(
-        "failed", f.lit(0)
-    )
-    return _gaps(waits, reads.select(*_PARTITION, "t_us"))
+    every = got.union(_never_read(reads, client_batches, acked))
+    waits = every.withColumns({"side": side, "failed": f.lit(0)}).select(*_WAIT)
+    return waits, reads.select(side, *_PARTITION, "t_us")
 
 
 def _never_read(reads: DataFrame, client_batches: DataFrame, acked: DataFrame) -> DataFrame:
@@ -120,7 +138,7 @@ def notable(gaps: DataFrame, longer_than: Micros = REPORTED_FROM) -> DataFrame:
         The rows of ``gaps`` with ``is_longest`` added; of equal gaps the earliest is the longest.
     """
     rank = f.struct(f.col("gap_us"), -f.col("from_us"), f.col("to_us"))
-    every = Window.partitionBy(*_PARTITION)
+    every = Window.partitionBy(*_SIDE)
     ranked = gaps.withColumn("is_longest", rank == f.max(rank).over(every))
     return ranked.where(f.col("is_longest") | (f.col("gap_us") > longer_than))
 
@@ -141,19 +159,19 @@ def _gaps(waits: DataFrame, served: DataFrame) -> DataFrame:
             f.struct(f.col("stop_us").alias("t_us"), f.lit(-1).alias("opened"), f.col("failed")),
         )
     )
-    edges = waits.select(*_PARTITION, edge.alias("edge")).select(
-        *_PARTITION, "edge.t_us", "edge.opened", "edge.failed", f.lit(0).alias("served")
+    edges = waits.select(*_SIDE, edge.alias("edge")).select(
+        *_SIDE, "edge.t_us", "edge.opened", "edge.failed", f.lit(0).alias("served")
     )
     marks = served.select(
-        *_PARTITION,
+        *_SIDE,
         "t_us",
         f.lit(0).alias("opened"),
         f.lit(0).alias("failed"),
         f.lit(1).alias("served"),
     )
-    order = Window.partitionBy(*_PARTITION).orderBy("t_us")
+    order = Window.partitionBy(*_SIDE).orderBy("t_us")
     upwards = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    instants = edges.unionByName(marks).groupBy(*_PARTITION, "t_us")
+    instants = edges.unionByName(marks).groupBy(*_SIDE, "t_us")
     is_soon = f.lead("t_us").over(order) - f.col("t_us") <= REPORTED_FROM
     before = f.lag("is_joined", 1).over(order)
     was_waiting = (f.col("open") > f.col("opened")) | f.coalesce(before, no)
@@ -172,13 +190,11 @@ def _gaps(waits: DataFrame, served: DataFrame) -> DataFrame:
         .withColumn("was_waiting", was_waiting)
         .where((f.col("served") > 0) | ~is_waiting | ~f.col("was_waiting"))
         .select(
-            *_PARTITION,
+            *_SIDE,
             is_waiting.alias("is_waiting"),
             f.col("t_us").alias("from_us"),
             f.lead("t_us").over(order).alias("to_us"),
         )
         .where(f.col("is_waiting") & f.col("to_us").isNotNull())
-        .select(
-            *_PARTITION, "from_us", "to_us", (f.col("to_us") - f.col("from_us")).alias("gap_us")
-        )
+        .select(*_SIDE, "from_us", "to_us", (f.col("to_us") - f.col("from_us")).alias("gap_us"))
     )

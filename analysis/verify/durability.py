@@ -64,6 +64,7 @@ COUNTS: Final = (
 """The numbers of a verdict, in its order."""
 
 _PARTITION: Final = ["topic", "partition"]
+_FIRST: Final = Window.unboundedPreceding
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +79,12 @@ class RunData:
     """Rows of :func:`final_leaders`."""
     starts: DataFrame
     """Rows of :func:`analysis.verify.policy.starts`."""
-    expired: DataFrame
-    """Rows of :func:`analysis.verify.policy.expiry`."""
+    expired: DataFrame | None
+    """Rows of :func:`analysis.verify.policy.expiry`; ``None`` if no log start ever moved."""
     leadership: DataFrame
     """Trace table."""
-    ended: DataFrame
-    """Rows of :func:`analysis.verify.policy.deleted`."""
+    ended: DataFrame | None
+    """Rows of :func:`analysis.verify.policy.deleted`; ``None`` if no topic was deleted."""
     visited: DataFrame | None = None
     """Rows of :func:`analysis.verify.compaction.cleaned`; ``None`` without cleanings."""
     record_keys: DataFrame | None = None
@@ -170,19 +171,17 @@ def stretches(data: RunData) -> DataFrame:
         "failed": outcome == "failed",
         "unknown": outcome == "unknown",
     }
-    expired = policy.lawful(data.client_batches, data.expired, data.leadership, runs).unionByName(
-        policy.removed_with_topic(data.client_batches, data.ended, data.leadership)
-    )
-    parts = [
-        ranges(data.client_batches, kinds, outcomes),
-        ranges(runs, kinds, {"present": f.lit(True)}),  # noqa: FBT003 - a literal column
-        ranges(expired, kinds, {"expired": f.lit(True)}),  # noqa: FBT003 - a literal column
-    ]
+    batches, leadership, yes = data.client_batches, data.leadership, f.expr("true")
+    parts = [ranges(batches, kinds, outcomes), ranges(runs, kinds, {"present": yes})]
+    if data.expired is not None:
+        below = policy.lawful(batches, data.expired, leadership, runs)
+        parts.append(ranges(below, kinds, {"expired": yes}))
+    if data.ended is not None:
+        with_topic = policy.removed_with_topic(batches, data.ended, leadership)
+        parts.append(ranges(with_topic, kinds, {"expired": yes}))
     visited, keys, contents = data.visited, data.record_keys, data.contents
     if visited is not None and keys is not None and contents is not None:
-        taken = compaction.taken(
-            data.client_batches, keys, visited, contents, data.leadership, runs
-        )
+        taken = compaction.taken(batches, keys, visited, contents, leadership, runs)
         parts.append(ranges(taken, kinds, {"expired": f.col("lawful"), "early": f.col("early")}))
     if data.transactions is not None:
         every = transactions.ranges(_all_leader_runs(data), data.transactions)
@@ -207,7 +206,7 @@ def swept(parts: Sequence[DataFrame], kinds: Sequence[str]) -> DataFrame:
         .agg(*(f.sum(kind).alias(kind) for kind in kinds))
     )
     order = Window.partitionBy(*KEYS).orderBy("at")
-    upwards = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    upwards = order.rowsBetween(_FIRST, Window.currentRow)
     return edges.select(
         *KEYS,
         f.col("at").alias("first_record"),
@@ -289,38 +288,49 @@ def counts(found: DataFrame) -> DataFrame:
     )
 
 
-def reordered(leader: DataFrame) -> DataFrame:
-    """Records behind a later one of the same producer in the final leader's log.
-
-    Only logs of producers in which some batch starts below the numbers before it are listed record
-    by record; where there are none, nothing is.
+def out_of_order(leader: DataFrame) -> DataFrame:
+    """Logs of producers in which some batch starts below the numbers before it.
 
     Args:
         leader: Rows of :func:`leader_runs`.
 
     Returns:
-        ``DataFrame[topic, partition, producer_index, number, offset, highest_before]``.
+        ``DataFrame[topic, partition, producer_index]``.
     """
-    order = Window.partitionBy(*KEYS).orderBy("base_offset")
-    before = order.rowsBetween(Window.unboundedPreceding, -1)
-    last = f.col("first_record") + f.col("record_count") - 1
-    odd = (
-        leader.select(*KEYS, "first_record", f.max(last).over(before).alias("highest"))
+    before = Window.partitionBy(*KEYS).orderBy("base_offset").rowsBetween(_FIRST, -1)
+    return (
+        leader.select(*KEYS, "first_record", f.max(_last()).over(before).alias("highest"))
         .where(f.col("first_record") <= f.col("highest"))
         .select(*KEYS)
         .distinct()
     )
-    place = f.posexplode(f.sequence("first_record", last))
+
+
+def reordered(leader: DataFrame, odd: DataFrame) -> DataFrame:
+    """Records behind a later one of the same producer in the final leader's log.
+
+    Args:
+        leader: Rows of :func:`leader_runs`.
+        odd: Rows of :func:`out_of_order`: these logs alone are listed record by record.
+
+    Returns:
+        ``DataFrame[topic, partition, producer_index, number, offset, highest_before]``.
+    """
+    place = f.posexplode(f.sequence("first_record", _last()))
     firsts = (
         leader.join(f.broadcast(odd), list(KEYS), "left_semi")
         .select(*KEYS, "base_offset", place.alias("nth", "number"))
         .groupBy(*KEYS, "number")
         .agg(f.min(f.col("base_offset") + f.col("nth")).alias("offset"))
     )
-    earlier = Window.partitionBy(*KEYS).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    earlier = Window.partitionBy(*KEYS).orderBy("offset").rowsBetween(_FIRST, -1)
     return firsts.withColumn("highest_before", f.max("number").over(earlier)).where(
         f.col("number") < f.col("highest_before")
     )
+
+
+def _last() -> Column:
+    return f.col("first_record") + f.col("record_count") - 1
 
 
 def divergent(
@@ -379,3 +389,28 @@ def divergent(
 def unreadable(survivors: DataFrame) -> DataFrame:
     """Batches that no reader accepts: a wrong checksum, malformed records, torn bytes."""
     return survivors.where(f.col("status") != OK)
+
+
+def suspects(data: RunData) -> DataFrame:
+    """What is rarely there, in one query: each kind is a pass over the survivors' headers.
+
+    Returns:
+        ``DataFrame[name, broker, topic, partition, status, batches, size_bytes]``. Of ``name``
+        ``unreadable`` they count the rows of :func:`unreadable`, by partition of a broker and
+        status. Of ``divergent`` and ``out_of_order`` only ``topic`` and ``batches`` have a meaning:
+        the number of rows of :func:`divergent` and :func:`out_of_order`.
+    """
+    place, text, zero = f.lit(-1), f.lit(""), f.lit(0).cast("long")
+    bad = unreadable(data.survivors).groupBy("broker", *_PARTITION, "status")
+    sums = f.count(f.lit(1)).alias("batches"), f.sum("size_bytes").alias("size_bytes")
+    columns = "broker", *_PARTITION, "status", "batches", "size_bytes"
+    found = bad.agg(*sums).select(f.lit("unreadable").alias("name"), *columns)
+    counted = {
+        "divergent": divergent(data.survivors, data.starts, data.visited),
+        "out_of_order": out_of_order(leader_runs(data)),
+    }
+    for name, frame in counted.items():
+        number = frame.groupBy("topic").agg(f.count(f.lit(1)).alias("batches"))
+        row = f.lit(name), place, "topic", place, text, "batches", zero
+        found = found.union(number.select(*row))
+    return found

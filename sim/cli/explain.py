@@ -5,19 +5,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from sim.cli.exits import Case, ExitCode, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
-from sim.cli.screen import say
-from sim.cli.terminal import step_bar
+from sim.cli.screen import say, step_bar
 from sim.errors import SimulationError
 from sim.scratch import scratch
 from sim.suite import chain, whatif
 from sim.suite.causes import causes
 from sim.suite.run_facts import RunFacts, Story
-from sim.trace.run_files import CARD, VERDICT, read_mapping
-from sim.units import SECOND, Micros, show_duration
+from sim.units import show_duration
 
 _CONTRADICTIONS = (
     *(LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError),
@@ -34,9 +32,6 @@ _WHAT = {
     "aborted": "was sent in a transaction that was aborted",
     "ok": "was not acknowledged",
 }
-
-RERUN_MAX: Final[Micros] = 15 * SECOND
-"""Wall time of a run from which a report leaves it to the user to try changes."""
 
 _UNKNOWN = "the trace shows no mechanism that is known by name"
 
@@ -100,36 +95,6 @@ def explanation(
         "tried": [asdict(trial) for trial in tried],
         "advice": advice,
     }
-
-
-def for_report(directory: Path, *, may_rerun: bool) -> dict[str, Any]:
-    """The explanation that a report shows: of what is not green, tried with changes if it is red.
-
-    Args:
-        directory: A run that has ended.
-        may_rerun: Whether a run of at most :data:`RERUN_MAX` may be made again with changes.
-
-    Returns:
-        :func:`explanation`, with ``is_tried`` and ``wall_us``, the time of the run; empty if
-        everything is green, or the run's trace does not explain it.
-
-    Raises:
-        SimulationError: If the card or the verdict is damaged.
-    """
-    card, verdict = directory / "run.json", directory / "verdict.json"
-    if not card.is_file() or not verdict.is_file():
-        return {}
-    answer = read_mapping(verdict, VERDICT).get("answer", {})
-    levels = [answer[name]["level"] for name in ("lost", "down") if name in answer]
-    if not {"red", "amber"} & set(levels):
-        return {}
-    wall_us = int(read_mapping(card, CARD).get("wall_us", 0))
-    is_tried = may_rerun and "red" in levels and wall_us <= RERUN_MAX
-    try:
-        found = explanation(directory, "", rerun=is_tried, hear=_silent)
-    except SimulationError:
-        return {}
-    return found | {"is_tried": is_tried, "wall_us": wall_us}
 
 
 def _silent(_: str) -> None:

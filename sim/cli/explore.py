@@ -16,8 +16,8 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from sim.cli.exits import Case, defect, exit_codes, say_json
-from sim.cli.screen import escaped, say
-from sim.cli.terminal import console, say_step, show_table
+from sim.cli.screen import console, escaped, say, say_step
+from sim.cli.terminal import show_table
 from sim.errors import SimulationError
 from sim.progress import Step
 

@@ -5,8 +5,7 @@
 from pathlib import Path
 
 from sim.cli.exits import exit_codes, say_json
-from sim.cli.screen import say
-from sim.cli.terminal import step_bar
+from sim.cli.screen import say, step_bar
 from sim.errors import SimulationError
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from sim.cli.exits import ExitCode, exit_codes, failed, say_json
-from sim.cli.screen import say
-from sim.cli.terminal import step_bar
+from sim.cli.screen import say, step_bar
 from sim.errors import DefectFound, SimulationError
 from sim.importer.cluster import Imported, build
 from sim.importer.live.guard import WriteRefused

@@ -1,14 +1,11 @@
-"""``logquake run`` and ``logquake report``."""
+"""``logquake run``."""
 
 # ruff: noqa: PLC0415 - Spark and Arrow are imported when they are needed, not before
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
-from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,34 +13,25 @@ import typer
 
 from sim.cli.commands.run_options import RunOptions
 from sim.cli.exits import Case, ExitCode, defect, exit_codes, failed, say_json
+from sim.cli.report import DIFFER, Report, report, show_judges
 from sim.cli.screen import say
-from sim.cli.terminal import progress_bar, show_card, show_judges, show_verdict, step_bar
-from sim.errors import SimulationError
+from sim.cli.terminal import progress_bar, show_card, show_verdict
 from sim.lifetime import INTERRUPTS, is_ignored
 from sim.scenario.estimate.forecast import estimate
 from sim.scenario.estimate.space import check_run, space_at
 from sim.scenario.loader import load
 from sim.scenario.run.directory import keep_only
-from sim.trace.kept import LEFT_OUT, Kept, check_kept
+from sim.trace.kept import LEFT_OUT, Kept
 
 if TYPE_CHECKING:
     from sim.scenario.run.result import Result
     from sim.scenario.scenario import Scenario
 
 
-@dataclass(frozen=True, slots=True)
-class _Report:
-    """A report that was made, and what its judges do not agree on."""
-
-    index: Path
-    differences: tuple[str, ...]
-
-
 OTHERWISE = ("choose an --out on a larger disk", "or add --no-space-check")
 """Cures for a run that is to stay as it is."""
 
 _NAMED = "(ok_unanswered, answered_untold in verdict.json)"
-_DIFFER = "the two judges of the run differ"
 
 
 def run_command(path: Path, options: RunOptions) -> None:
@@ -62,7 +50,7 @@ def run_command(path: Path, options: RunOptions) -> None:
             show_verdict(result)
         made = None
         if options.report and result.complete:
-            made = _report([result.directory], None)
+            made = report([result.directory], None)
         ending = _ending(result, made)
         kept: Kept = options.keep if result.complete and not ending else "all"
         keep_only(result.directory, kept, result.card)
@@ -83,26 +71,6 @@ def _check_space(scenario: "Scenario", out: Path, options: RunOptions) -> None:
     line = check_run(estimate(scenario, options.level), place, OTHERWISE)
     if line:
         say(line if options.keep != "all" else f"{line}; --keep verdict removes it", err=True)
-
-
-def report_command(runs: Sequence[Path], master: str | None, *, as_json: bool) -> None:
-    """Make a report; prints where it is."""
-    with exit_codes(Case(directory=runs[0] if runs else None)):
-        for directory in runs:
-            if not (directory / "run.json").is_file():
-                raise SimulationError(
-                    f"{directory}: not a run directory (no run.json); give what logquake run wrote"
-                )
-            check_kept(directory, "trace")
-        made = _report(list(runs), master)
-        if as_json:
-            say_json({"report": str(made.index), "judges_differ": list(made.differences)})
-        else:
-            show_judges(made.differences)
-            say(str(made.index))
-        if made.differences:
-            wrong = next(run for run in runs if any(_differences(run)))
-            raise defect(_DIFFER, Case(directory=wrong))
 
 
 @contextmanager
@@ -142,36 +110,7 @@ def _run(scenario: "Scenario", seed: int, out: Path, options: RunOptions, case: 
         )
 
 
-def _report(runs: list[Path], master: str | None) -> "_Report":
-    try:
-        from analysis.report.write import build
-    except ImportError as error:
-        raise SimulationError(
-            f"the report needs the analysis libraries ({error.name} is missing): "
-            "install logquake[analysis]"
-        ) from None
-    from sim.cli.explain import for_report
-
-    explain = partial(for_report, may_rerun=len(runs) == 1)
-    with step_bar("report") as on_progress:
-        index = build(runs, master=master, on_progress=on_progress, explain=explain)
-    return _Report(index, tuple(line for run in runs for line in _differences(run)))
-
-
-def _differences(run: Path) -> Iterator[str]:
-    """Differences of the judges, a line for each number; an interrupted run is not compared."""
-    found = loads((run / "report" / "report.json").read_text(encoding="utf-8"))
-    if found["complete"] is False or not (run / "verdict.json").is_file():
-        return
-    for item in found["differences"]:
-        of = f" of topic {item['topic']}" if item["topic"] else ""
-        of += f" of cluster {item['cluster']}" if item.get("cluster") else ""
-        yield f"{run}: {item['name']}{of}: {item['checker']} inside, {item['spark']} on disk"
-    for sentence in found["inputs"]["differences"]:
-        yield f"{run}: {sentence}"
-
-
-def _say(result: "Result", seed: int, made: "_Report | None", kept: Kept, *, as_json: bool) -> None:
+def _say(result: "Result", seed: int, made: Report | None, kept: Kept, *, as_json: bool) -> None:
     if as_json:
         say_json(
             {
@@ -195,10 +134,10 @@ def _say(result: "Result", seed: int, made: "_Report | None", kept: Kept, *, as_
     say(str(result.directory if made is None else made.index))
 
 
-def _ending(result: "Result", made: "_Report | None") -> str:
+def _ending(result: "Result", made: Report | None) -> str:
     """The defect that judges or clients and brokers show who differ; empty without one."""
     if made is not None and made.differences:
-        return _DIFFER
+        return DIFFER
     from sim.scenario.run.result import disputes
 
     disputed = disputes(result.verdict) if result.complete else ""

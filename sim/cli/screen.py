@@ -6,13 +6,18 @@ characters that turn the order of what is read. Those are written out; line brea
 
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
+from itertools import count
 from json import dumps
 from typing import Final
 
 import typer
+from rich.console import Console
 from rich.markup import escape
+
+from sim.progress import Step, as_line, is_requested
 
 _KEPT: Final = "\n\t"
 _ACTING: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -61,3 +66,27 @@ def let_streams_degrade() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def console() -> Console:
+    """Standard output, made for each call so that it follows a redirection."""
+    return Console(soft_wrap=True, highlight=False)
+
+
+def say_step(step: Step) -> None:
+    """A line of progress for the program that started this process, if it requests them."""
+    if is_requested():
+        say(as_line(step), err=True)
+
+
+@contextmanager
+def step_bar(name: str) -> Iterator[Callable[[str], None]]:
+    """A spinner with the present step on a terminal; silence elsewhere."""
+    err = Console(stderr=True)
+    if not err.is_terminal:
+        steps = count(1)
+        say_step(Step(0, None, name))
+        yield lambda step: say_step(Step(next(steps), None, f"{name}: {step}"))
+        return
+    with err.status(escaped(name)) as status:
+        yield lambda step: status.update(f"{escaped(name)}: {escaped(step)}")

@@ -24,8 +24,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from sim.cli.screen import escaped, say
-from sim.progress import Step, as_line, is_requested
+from sim.cli.screen import console, escaped, say_step
+from sim.progress import Step, is_requested
 from sim.scenario.expect.bounds import Held
 from sim.scenario.run.answer import lines
 from sim.scenario.run.result import Progress, Result
@@ -42,11 +42,6 @@ _ONLY_IF_ANY = (
 """Counts that say nothing where nothing of the kind happened."""
 
 
-def console() -> Console:
-    """Standard output, made for each call so that it follows a redirection."""
-    return Console(soft_wrap=True, highlight=False)
-
-
 def show_table(table: Table) -> None:
     """A table on standard output: as wide as a terminal or ``COLUMNS`` says, else as it needs."""
     width = shutil.get_terminal_size(fallback=(0, 0)).columns
@@ -54,12 +49,6 @@ def show_table(table: Table) -> None:
         Console(highlight=False, width=width).print(table)
     else:
         console().print(table)
-
-
-def say_step(step: Step) -> None:
-    """A line of progress for the program that started this process, if it requests them."""
-    if is_requested():
-        say(as_line(step), err=True)
 
 
 def _run_steps() -> Callable[[Progress], None]:
@@ -152,19 +141,6 @@ def count_bar(name: str, total: int) -> Iterator[Callable[[str, bool], None]]:
             bar.update(task, advance=1, description=f"{escaped(name)} {escaped(what)}", failed=bad)
 
         yield show
-
-
-@contextmanager
-def step_bar(name: str) -> Iterator[Callable[[str], None]]:
-    """A spinner with the present step on a terminal; silence elsewhere."""
-    err = Console(stderr=True)
-    if not err.is_terminal:
-        steps = count(1)
-        say_step(Step(0, None, name))
-        yield lambda step: say_step(Step(next(steps), None, f"{name}: {step}"))
-        return
-    with err.status(escaped(name)) as status:
-        yield lambda step: status.update(f"{escaped(name)}: {escaped(step)}")
 
 
 def show_card(scenario: Scenario, seed: int, version: str, directory: str) -> None:
@@ -262,15 +238,6 @@ def describe_checks(checks: Sequence[Mapping[str, object]]) -> str:
     parts = [f"{counts.pop('held', 0)} held"]
     parts += [f"{count} {outcome}" for outcome, count in sorted(counts.items())]
     return "; ".join(parts)
-
-
-def show_judges(differences: Sequence[str]) -> None:
-    """Agreement of the checker and Spark; a line for each number on which they differ."""
-    out = console()
-    if not differences:
-        out.print("[bold]judges[/bold]   agree to the record: the checker inside, Spark on disk")
-    for line in differences:
-        out.print(f"[red]differ[/red]   {escaped(line)}")
 
 
 def _marked(text: str, *, held: bool) -> str:

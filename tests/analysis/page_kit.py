@@ -6,9 +6,10 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.report.fault_windows import FaultWindow
-from analysis.report.findings import Findings, RunFiles
+from analysis.report.findings import Findings
 from analysis.verify.durability import COUNTS
 from analysis.verify.inputs import Difference, Inputs
+from analysis.verify.run_files import RunFiles
 from tests.analysis.synthetic import S
 
 HOSTILE = "</script><img src=x onerror=\"console.error('ran')\"><b>'&amp;"

@@ -8,7 +8,7 @@ import pytest
 from pyspark.testing import assertDataFrameEqual
 
 from analysis.spark import tables
-from analysis.verify import compaction, durability, policy, survivors, transactions
+from analysis.verify import compaction, durability, policy, records, survivors, transactions
 from tests.analysis.durability_cases import CASES
 from tests.analysis.synthetic import row, write_run
 
@@ -46,7 +46,7 @@ def found(spark, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def judged(found):
+def judged(spark, found):
     batches, changes, log_starts, watermarks, leadership, deletions, *others, there = found
     leaders = durability.final_leaders(changes, there).persist()
     starts = policy.starts(log_starts)
@@ -58,21 +58,7 @@ def judged(found):
         batches, there, leaders, starts, expired, leadership, ended, visited, told_keys,
         transactions.TransactionTables(parts, endings, reads, readers), contents,
     )  # fmt: skip
-    found_ranges = durability.stretches(facts).persist()
-    numbers = {
-        row["topic"]: {name: row.asDict().get(name, 0) for name in durability.COUNTS}
-        for row in durability.counts(found_ranges).collect()
-    }
-    torn = transactions.torn(found_ranges, facts.transactions)
-    late = durability.reordered(durability.leader_runs(facts))
-    for name, frame in (
-        ("reordered", late),
-        ("divergent", durability.divergent(there, starts, visited)),
-        ("torn_transactions", torn),
-    ):
-        counted = {row["topic"]: row["count"] for row in frame.groupBy("topic").count().collect()}
-        for topic, told in numbers.items():
-            told[name] = counted.get(topic, 0)
+    numbers = records.judged(facts, lambda frame: tables.held(spark, frame)).topics
     leaders.unpersist()
     return numbers
 

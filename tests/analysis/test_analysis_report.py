@@ -7,23 +7,41 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.report import agreement, cells, findings, overview, page, script, timeline_page
+from analysis.report import (
+    agreement,
+    cells,
+    findings,
+    overview,
+    page,
+    script,
+    summary,
+    timeline_page,
+)
 from analysis.report import write as report
 from analysis.report.figures import canvas
 from analysis.spark import java, session, tables
-from analysis.verify import acknowledgements, connecting, mirroring, processing, sharing
+from analysis.verify import (
+    acknowledgements,
+    connecting,
+    mirroring,
+    processing,
+    run_files,
+    sharing,
+)
 from analysis.verify.durability import COUNTS
 from sim.errors import SimulationError
 from tests.analysis.synthetic import Model, Outage, S, modelled, write_run
 
 pytestmark = pytest.mark.spark
+MOST_QUERIES = 11
+MOST_JOBS = 40
 SMALL = Model(
     seconds=6,
     producers=2,
@@ -35,8 +53,28 @@ SMALL = Model(
 )
 
 
+@dataclass
+class Work:
+    """What Spark was asked to do for a report."""
+
+    queries: int = 0
+    jobs: int = 0
+
+    def look(self, spark):
+        """Numbers of what has been begun so far, of which Spark remembers the last thousand."""
+        listed = spark._jsparkSession.sharedState().statusStore().executionsList()
+        done = listed.last().executionId() if listed.size() else -1
+        jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(None)
+        return Work(done + 1, max(jobs, default=-1) + 1)
+
+
 @pytest.fixture(scope="module")
-def built(spark, tmp_path_factory):
+def work():
+    return Work()
+
+
+@pytest.fixture(scope="module")
+def built(spark, work, tmp_path_factory):
     """One report for all tests: its run, its page, and what was found on the way."""
     run = tmp_path_factory.mktemp("runs") / "run"
     run.mkdir()
@@ -50,7 +88,10 @@ def built(spark, tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(findings, "gather", gathered)
+        before = work.look(spark)
         page_path = report.build([run])
+        after = work.look(spark)
+    work.queries, work.jobs = after.queries - before.queries, after.jobs - before.jobs
     return run, page_path, seen[0]
 
 
@@ -58,6 +99,12 @@ def built(spark, tmp_path_factory):
 def reported(built):
     run, page_path, _ = built
     return run, page_path.read_text(), json.loads((run / "report" / "report.json").read_text())
+
+
+def test_a_report_asks_spark_few_questions(built, work):
+    """Each costs its planning, however small the run; one more is for each kind of example."""
+    assert 5 < work.queries <= MOST_QUERIES + len(built[2].examples)
+    assert work.queries <= work.jobs <= MOST_JOBS
 
 
 def test_both_judges_agree_on_a_run_with_loss(reported):
@@ -162,11 +209,11 @@ def test_a_checker_that_says_otherwise_is_shown_per_number(built):
     verdict = {"records": told, "topics": {"orders": told}}
     other = replace(found, files=replace(found.files, verdict=verdict))
     compared = agreement.compare(other)
-    summary = report.summary(other, compared)
-    assert {(d["topic"], d["name"]) for d in summary["differences"]} == {
+    shown = summary.summary(other, compared)
+    assert {(d["topic"], d["name"]) for d in shown["differences"]} == {
         (topic, name) for topic in ("", "orders") for name in ("survived", "lost_acked")
     }
-    assert summary["agrees_with_checker"] is False
+    assert shown["agrees_with_checker"] is False
     said = f"The two judges differ in 4 of {2 * len(COUNTS)} numbers"
     assert said in page.page(other, compared, (), timeline_page.data(other))
 
@@ -263,7 +310,7 @@ def test_a_report_that_a_kill_had_put_aside_is_back_before_the_next_one_is_made(
     aside.mkdir()
     (aside / "index.html").write_text("old")
     monkeypatch.setattr(findings, "gather", gather)
-    files = findings.RunFiles(tmp_path, {}, {}, {})
+    files = run_files.RunFiles(tmp_path, {}, {}, {})
     with pytest.raises(Stopped):
         report._one(None, files, {}, lambda step: None)
     assert {path.name for path in tmp_path.iterdir()} == {"report"}
@@ -283,7 +330,7 @@ def test_other_columns_are_refused_with_both_lists(spark, tmp_path):
 
 def test_a_directory_without_a_trace_is_no_run(tmp_path):
     with pytest.raises(SimulationError, match="not a run directory"):
-        findings.open_run(tmp_path)
+        run_files.open_run(tmp_path)
 
 
 def test_a_detail_table_may_be_missing_but_a_fact_may_not(spark, tmp_path):
@@ -391,7 +438,10 @@ def test_small_runs_are_read_without_compiled_queries_and_large_ones_with_them(s
 
 
 def test_matplotlib_is_imported_and_the_run_explained_while_spark_works(built, monkeypatch):
-    code = "import sys; import analysis.report.write; sys.exit('matplotlib' in sys.modules)"
+    code = (
+        "import sys; import analysis.report.write; "
+        "sys.exit(bool({'matplotlib', 'pandas', 'analysis.report.findings'} & {*sys.modules}))"
+    )
     root = Path(session.__file__).parents[2]
     assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
     done = []

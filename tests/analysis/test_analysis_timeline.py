@@ -162,9 +162,9 @@ def test_a_group_rebalances_until_it_is_stable_and_takes_no_time_for_what_is_at_
 
 
 @pytest.fixture(scope="module")
-def crowded(spark):
+def crowded():
     """Sixty lanes, one of which changes ten thousand times; a bad moment among many good ones."""
-    columns = "track string, lane string, t_us long, step long, state string, level int, value long"
+    columns = ["track", "lane", "t_us", "step", "state", "level", "value"]
     noisy = [
         ("partition", "noisy", n * 2 * MS, 0, "no leader" if n == 4321 else f"s{n % 2}",
          3 if n == 4321 else 0, n)
@@ -172,10 +172,8 @@ def crowded(spark):
     ]  # fmt: skip
     calm = [("partition", f"calm-{n:02}", 0, 0, "all in sync", 0, 1) for n in range(59)]
     hidden = [("partition", "__internal-0", 0, 0, "no leader", 3, -1)]
-    frame = pd.DataFrame(noisy + calm + hidden, columns=[c.split()[0] for c in columns.split(", ")])
-    events = spark.createDataFrame(frame, columns).selectExpr("*", "'why' AS detail")
-    spans = timeline._coarse(timeline._between(events, END), END)
-    return timeline._most_troubled(spans).toPandas()
+    events = pd.DataFrame(noisy + calm + hidden, columns=columns).assign(detail="why")
+    return timeline._most_troubled(timeline._coarse(timeline._between(events, END), END))
 
 
 def test_a_lane_of_ten_thousand_changes_has_a_bounded_number_of_spans(crowded):

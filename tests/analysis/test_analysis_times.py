@@ -22,6 +22,15 @@ def frames(spark, tmp_path):
     return of
 
 
+@pytest.fixture
+def small(tmp_path):
+    def of(**rows):
+        write_run(tmp_path, rows)
+        return [tables.small(tmp_path, name) for name in rows]
+
+    return of
+
+
 def test_percentiles_stay_within_the_stated_error_and_the_largest_is_exact(spark):
     values = [int(1.7**n) + n for n in range(1, 38)] * 3
     frame = spark.createDataFrame([(value,) for value in values], "value long")
@@ -165,8 +174,8 @@ def test_a_reader_that_has_nothing_to_read_has_no_gap_and_one_that_lags_has(fram
     ]  # fmt: skip
 
 
-def test_time_without_a_leader_and_under_the_minimum_is_added_up(frames):
-    changes, marks = frames(
+def test_time_without_a_leader_and_under_the_minimum_is_added_up(small):
+    changes, marks = small(
         partition_changes=[
             change(1, t_us=0),
             change(2, t_us=2 * S, leader_epoch=1, partition_epoch=1, in_sync="2"),
@@ -175,30 +184,32 @@ def test_time_without_a_leader_and_under_the_minimum_is_added_up(frames):
         ],
         high_watermarks=[row("high_watermarks", topic="orders", min_in_sync=2)],
     )
-    [found] = replication.totals(replication.spans(changes, marks, 10 * S)).collect()
-    assert found.asDict() == {
+    states = replication.spans(changes, replication.minima(marks), 10 * S)
+    [found] = replication.totals(states).to_dict("records")
+    assert found == {
         "topic": "orders", "partition": 0, "leaderless_us": S, "under_min_us": 4 * S,
         "elections": 3, "unclean_elections": 1,
     }  # fmt: skip
 
 
-def test_a_calm_partition_has_neither(frames):
-    changes, marks = frames(
+def test_a_calm_partition_has_neither(small):
+    changes, marks = small(
         partition_changes=[change(1, t_us=0)],
         high_watermarks=[row("high_watermarks", topic="orders", min_in_sync=2)],
     )
-    [found] = replication.totals(replication.spans(changes, marks, 10 * S)).collect()
-    assert (found.leaderless_us, found.under_min_us, found.elections) == (0, 0, 0)
+    states = replication.spans(changes, replication.minima(marks), 10 * S)
+    [found] = replication.totals(states).to_dict("records")
+    assert (found["leaderless_us"], found["under_min_us"], found["elections"]) == (0, 0, 0)
 
 
-def test_lag_is_summed_over_partitions_and_an_unowned_one_counts_from_its_commit(frames):
+def test_lag_is_summed_over_partitions_and_an_unowned_one_counts_from_its_commit(small):
     sample = {"t_us": S, "group": "billing", "topic": "orders", "high_watermark": 100}
-    [samples] = frames(
+    [samples] = small(
         lag=[row("lag", **sample, position=90, committed=80),
              row("lag", **sample, partition=1, position=-1, committed=70),
              row("lag", **sample, partition=2, position=-1, committed=-1)]
     )  # fmt: skip
-    [found] = load.consumers(samples, S).collect()
+    [found] = load.consumers(samples, S).to_dict("records")
     assert (found["lag"], found["uncommitted"]) == (10 + 30 + 100, 20 + 30 + 100)
 
 

@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from sim.cli import app
-from sim.cli.terminal import count_bar, progress_bar, step_bar
+from sim.cli.screen import step_bar
+from sim.cli.terminal import count_bar, progress_bar
 from sim.progress import REPORTS_PROGRESS, Step, as_line, of_line, request
 from sim.scenario.run.result import Progress
 

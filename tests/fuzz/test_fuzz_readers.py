@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from analysis.report.findings import open_run
 from analysis.sweep import store as sweep_store
+from analysis.verify.run_files import open_run
 from sim import run
 from sim.cli import app
 from sim.errors import SimulationError

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sim.cli import app
-from sim.cli.explain import RERUN_MAX, for_report
+from sim.cli.report import RERUN_MAX, for_report
 from sim.errors import SimulationError
 from sim.scenario.loader import load, load_text
 from sim.scenario.run.runner import run

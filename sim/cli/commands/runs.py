@@ -135,7 +135,7 @@ def report(
     json: AsJson = False,
 ) -> None:
     """Make the report of one run or several, with Spark."""
-    from sim.cli.run import report_command
+    from sim.cli.report import report_command
 
     report_command(runs, master, as_json=json)
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.verify import inputs
-from sim.cli.run import _differences
+from sim.cli.report import differences
 from sim.log.store import checkpoints
 from tests.scenarios.run_kit import go
 
@@ -162,4 +162,4 @@ def test_a_report_names_each_contradiction_of_the_disks_as_a_difference_of_the_j
     told = {"complete": True, "differences": [], "inputs": {"differences": sentences}}
     (run / "report").mkdir()
     (run / "report" / "report.json").write_text(json.dumps(told))
-    assert list(_differences(run)) == [f"{run}: {sentence}" for sentence in sentences] != []
+    assert list(differences(run)) == [f"{run}: {sentence}" for sentence in sentences] != []
