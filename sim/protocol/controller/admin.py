@@ -10,6 +10,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, TopicPartition
 from sim.protocol.controller.elections import ElectionKind
 from sim.protocol.controller.mutation_quotas import MutationQuota, MutationThrottled
+from sim.protocol.controller.no_ops import known_configs
 from sim.protocol.controller.partitions import change_of, has_elr
 from sim.protocol.controller.topics import TopicRefused, more_partitions
 from sim.protocol.controller.types import Decision
@@ -26,6 +27,7 @@ from sim.protocol.messages.admin import (
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from sim.protocol.metadata.records import (
     BROKER_RESOURCE,
+    GROUP_RESOURCE,
     TOPIC_RESOURCE,
     ClearElrRecord,
     ConfigRecord,
@@ -82,7 +84,9 @@ def create_partitions(
 
 
 def alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest) -> Decision:
-    """Changes settings of a topic, a broker or the cluster; a topic's unchanged make no record.
+    """Changes settings of a topic, a group, a broker or the cluster.
+
+    Unchanged settings of a topic or of a group make no record.
 
     Any change of ``min.insync.replicas`` clears the eligible leader replicas of the topics
     concerned: they were eligible by the old minimum (KIP-966).
@@ -92,12 +96,14 @@ def alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest)
         return Decision((), IncrementalAlterConfigsResponse(error))
     if _touches_elr(image, request):
         return Decision((), IncrementalAlterConfigsResponse(ErrorCode.INVALID_CONFIG))
-    kind = TOPIC_RESOURCE if request.topic else BROKER_RESOURCE
-    known = image.topic_configs.get(request.topic, {})
+    kind = BROKER_RESOURCE
+    if request.topic or request.group:
+        kind = TOPIC_RESOURCE if request.topic else GROUP_RESOURCE
+    known = known_configs(image, request)
     changes = [
         (name, value)
         for name, value in request.changes
-        if not request.topic or known.get(name) != value
+        if kind == BROKER_RESOURCE or known.get(name) != value
     ]
     records: list[MetadataRecord] = [
         ConfigRecord(kind, request.resource, name, value) for name, value in changes
@@ -112,7 +118,7 @@ def _touches_elr(image: MetadataImage, request: IncrementalAlterConfigsRequest) 
 
     Source: ``ConfigurationControlManager.validateAlterConfig`` (4.1); KIP-966.
     """
-    if request.topic or not has_elr(image):
+    if request.topic or request.group or not has_elr(image):
         return False
     given = [value for name, value in request.changes if name == "min.insync.replicas"]
     return bool(given) and (request.broker != NO_LEADER or None in given)

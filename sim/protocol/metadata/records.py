@@ -15,7 +15,7 @@ from sim.protocol.metadata.versions import SupportedFeatures
 FENCE, UNFENCE = 1, -1
 """``BrokerRegistrationChangeRecord.fenced``: fence, unfence; 0 leaves it as it is."""
 
-TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE = 2, 4, 32
 """``ConfigRecord.resource_type``; the broker resource named "" is the cluster's default."""
 
 MEMBERSHIP = "membership"
@@ -119,7 +119,7 @@ class PartitionChangeRecord:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRecord:
-    """One setting of a topic or of the cluster; a value of ``None`` deletes it."""
+    """One setting of a topic, a group, a broker or the cluster; ``None`` deletes it."""
 
     resource_type: int
     resource_name: str
