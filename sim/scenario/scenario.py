@@ -25,6 +25,7 @@ from sim.scenario.model.acls import RIGHTS, acl_keys, has_authorizer
 from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.groups import GroupSpec
 from sim.scenario.model.machines import CpuModel, QuantilesModel
 from sim.scenario.model.run import Expectation, RunModel
 from sim.scenario.model.topics import TopicSpec
@@ -35,7 +36,7 @@ from sim.scenario.text.plain import Plain
 
 T = TypeVar("T")
 
-_OPTIONAL: Final = ("processors", "connectors", "clusters", "mirrors", "quotas", "acls")
+_OPTIONAL: Final = ("processors", "connectors", "clusters", "mirrors", "quotas", "acls", "groups")
 """Keys that are written only with something below them."""
 
 _OF_OTHERS: Final = ("cluster", "topics", "producers", "consumers", "faults", "expect")
@@ -79,6 +80,8 @@ class Scenario:
     quotas: tuple[QuotaAlteration, ...]
     acls: tuple[Acl, ...] = ()
     """ACLs from the start."""
+    groups: tuple[GroupSpec, ...] = ()
+    """Groups with settings of their own."""
     processors: tuple[ProcessorSpec, ...] = ()
     connectors: tuple[ConnectorSpec, ...] = ()
     clusters: tuple[OtherCluster, ...] = ()
@@ -172,6 +175,7 @@ def document(scenario: Scenario) -> dict[str, Plain]:
         "behaviours": _behaviours(scenario),
         "quotas": [canonical_faults.quota_keys(quota) for quota in scenario.quotas],
         "acls": [acl_keys([acl]) for acl in scenario.acls],
+        "groups": {group.name: group.plain() for group in scenario.groups},
     }
     return {key: value for key, value in plain.items() if value or key not in _OPTIONAL}
 
