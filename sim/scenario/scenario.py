@@ -32,12 +32,16 @@ from sim.scenario.model.topics import TopicSpec
 from sim.scenario.settings import partitioners
 from sim.scenario.settings import raft as settings_raft
 from sim.scenario.settings import zookeeper as settings_zookeeper
+from sim.scenario.settings.registry import default_of
 from sim.scenario.text.plain import Plain
 
 T = TypeVar("T")
 
 _OPTIONAL: Final = ("processors", "connectors", "clusters", "mirrors", "quotas", "acls", "groups")
 """Keys that are written only with something below them."""
+
+_LATER: Final = ("follower.fetch.last.tiered.offset.enable",)
+"""Brokers' settings that are written only off their default, so that they moved no digest."""
 
 _OF_OTHERS: Final = ("cluster", "topics", "producers", "consumers", "faults", "expect")
 """Keys of another cluster."""
@@ -185,6 +189,9 @@ def _configured(part: ClusterSpec | TopicSpec, cluster: ClusterSpec) -> dict[str
     if part is cluster and not has_authorizer(cluster.config):
         # They came later, and move no digest of a scenario without an authorizer.
         config = {name: value for name, value in config.items() if name not in RIGHTS}
+    for name in _LATER:
+        if config.get(name) == default_of("broker", name, part.config.version):
+            config.pop(name, None)
     return part.plain() | {"config": config}
 
 

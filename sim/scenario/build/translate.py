@@ -105,6 +105,7 @@ def replica_config(
         ),
         writes_isr=behaviours["zk.isr_changes"] == "zookeeper" and zookeeper,
         tiered=config.flag("remote.log.storage.system.enable"),
+        fetches_last_tiered=config.flag("follower.fetch.last.tiered.offset.enable"),
         remote_wait_us=tiered.remote_wait_us(config, behaviours),
         rack_aware_reads=config.text("replica.selector.class") == "RackAwareReplicaSelector",
         balances_leaders_every_us=balance_interval_us(config),
