@@ -211,7 +211,7 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
     controllers = () if governed else _voters(model, brokers, racks)
     hardware.check_disk(model.disk)
     if not governed:
-        hardware.check_directories(model.disk, kafka)
+        hardware.check_directories(model.disk, kafka, config.text(hardware.CORDONED))
     initial = quorum.initial_controllers(
         model.quorum, model.initial_controllers, len(controllers), model.kafka
     )

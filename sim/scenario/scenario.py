@@ -40,7 +40,7 @@ T = TypeVar("T")
 _OPTIONAL: Final = ("processors", "connectors", "clusters", "mirrors", "quotas", "acls", "groups")
 """Keys that are written only with something below them."""
 
-_LATER: Final = ("follower.fetch.last.tiered.offset.enable",)
+_LATER: Final = ("follower.fetch.last.tiered.offset.enable", "cordoned.log.dirs")
 """Brokers' settings that are written only off their default, so that they moved no digest."""
 
 _OF_OTHERS: Final = ("cluster", "topics", "producers", "consumers", "faults", "expect")

@@ -300,7 +300,7 @@ class BrokerNode(ServerNode):
         replicas = self.replicas
         dynamic = DynamicBrokerConfig(
             self.image.file, self.host, replicas, self.settings.upkeep, self._clean_with,
-            self.setting_changes,
+            self.setting_changes, self.control.cordon,
         )  # fmt: skip
         return MetadataPublisher(
             self, self.image, replicas, self.logs, self.moves, self.transactions,

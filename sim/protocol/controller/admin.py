@@ -34,6 +34,7 @@ from sim.protocol.metadata.records import (
     MetadataRecord,
     RemoveTopicRecord,
 )
+from sim.protocol.metadata.versions import CORDONED_DIRECTORIES, is_at_least
 from sim.units import Micros
 
 
@@ -94,7 +95,7 @@ def alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest)
     if request.topic and request.topic not in image.topic_ids:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return Decision((), IncrementalAlterConfigsResponse(error))
-    if _touches_elr(image, request):
+    if _touches_elr(image, request) or _cordons_too_early(image, request):
         return Decision((), IncrementalAlterConfigsResponse(ErrorCode.INVALID_CONFIG))
     kind = BROKER_RESOURCE
     if request.topic or request.group:
@@ -122,6 +123,15 @@ def _touches_elr(image: MetadataImage, request: IncrementalAlterConfigsRequest) 
         return False
     given = [value for name, value in request.changes if name == "min.insync.replicas"]
     return bool(given) and (request.broker != NO_LEADER or None in given)
+
+
+def _cordons_too_early(image: MetadataImage, request: IncrementalAlterConfigsRequest) -> bool:
+    """True if directories are to be cordoned below metadata.version 30.
+
+    Source: ``ConfigurationControlManager.isCordonedLogDirsDisabled`` (4.3); KIP-1066.
+    """
+    cordons = any(name == "cordoned.log.dirs" for name, _ in request.changes)
+    return cordons and not is_at_least(image.features, CORDONED_DIRECTORIES)
 
 
 def elect_leaders(image: MetadataImage, request: ElectLeadersRequest) -> Decision:

@@ -151,6 +151,7 @@ def _registration(registered: BrokerRegistration) -> RegisterBrokerRecord:
         registered.in_controlled_shutdown,
         registered.directories,
         registered.features,
+        registered.cordoned,
     )
 
 

@@ -131,6 +131,8 @@ class BrokerHeartbeatRequest(Request):
     want_fence: bool
     want_shut_down: bool
     offline_directories: tuple[str, ...] = ()
+    cordoned_directories: tuple[str, ...] | None = None
+    """Directories that get no new replicas; ``None``: it says nothing of them (KIP-1066)."""
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""

@@ -78,6 +78,18 @@ class BrokerRegistration:
     """Offset of the registration record: a broker that has applied it is caught up."""
     features: SupportedFeatures = ()
     """Features that it supports."""
+    cordoned: tuple[str, ...] | None = None
+    """Log directories that get no new replicas; ``None``: not known (KIP-1066)."""
+
+    @property
+    def has_open_directory(self) -> bool:
+        """True if a directory may get new replicas.
+
+        Source: ``BrokerRegistration.hasUncordonedDirs`` (4.3).
+        """
+        if not self.directories or self.cordoned is None:
+            return True
+        return any(directory not in self.cordoned for directory in self.directories)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +297,7 @@ def _register(image: MetadataImage, record: RegisterBrokerRecord, offset: Offset
         record.directories,
         offset,
         record.features,
+        record.cordoned,
     )
 
 
@@ -309,6 +322,7 @@ def _change_broker(
         fenced=old.fenced if record.fenced == 0 else record.fenced == FENCE,
         in_controlled_shutdown=old.in_controlled_shutdown or record.in_controlled_shutdown == 1,
         directories=record.directories or old.directories,
+        cordoned=old.cordoned if record.cordoned is None else record.cordoned,
     )
 
 

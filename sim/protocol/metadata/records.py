@@ -1,6 +1,6 @@
 """Records of the metadata log, as plain values; ``sim.records.metadata`` encodes them.
 
-Left out: SCRAM credentials, delegation tokens and cordoned directories.
+Left out: SCRAM credentials and delegation tokens.
 
 Source: ``metadata/src/main/resources/common/metadata`` (4.1).
 """
@@ -52,6 +52,8 @@ class RegisterBrokerRecord:
     directories: tuple[str, ...] = ()
     features: SupportedFeatures = ()
     """Features that it supports."""
+    cordoned: tuple[str, ...] | None = None
+    """Log directories that get no new replicas; ``None``: not known (KIP-1066)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +156,17 @@ class RemoveAccessControlEntryRecord:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistrationChangeRecord:
-    """A broker is fenced, unfenced, enters controlled shutdown, or has other directories online."""
+    """A broker is fenced, unfenced, enters controlled shutdown, or has other directories online.
+
+    ``cordoned`` directories get no new replicas; ``None``: as before (KIP-1066).
+    """
 
     broker: NodeId
     broker_epoch: BrokerEpoch
     fenced: int = 0
     in_controlled_shutdown: int = 0
     directories: tuple[str, ...] = ()
+    cordoned: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class ServerSettings:
         )
         self._clients = cluster, scenario.producers, scenario.consumers
         self._voters = tuple(c.node for c in cluster.controllers)
-        self._changing = changed_names(scenario.faults)
+        self._changing = changed_names(scenario.faults, self._config)
         self.file = server_file(self._config, self._changing)
 
     def controller(self) -> ControllerSettings:

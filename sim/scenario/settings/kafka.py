@@ -61,7 +61,6 @@ _DIFFERENCES: Final = (
     (r"offsets\.commit\.required\.acks", "a commit waits for all replicas in sync, as by default"),
     (r".*\.compression\.codec", _TOPICS),
     (r"log\.preallocate", "files hold exactly what was written"),
-    (r"cordoned\.log\.dirs", "no log directory is closed to new replicas"),
     (r"(broker\.id\.generation\.enable|reserved\.broker\.max\.id)", "ids are the scenario's"),
 )
 
