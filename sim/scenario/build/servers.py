@@ -138,6 +138,7 @@ class ServerSettings:
                 directory_failure_timeout_us=config.micros("log.dir.failure.timeout.ms"),
             ),
             group=translate.group_config(config, self._behaviours),
+            offsets_form=translate.offsets_form(config),
             shares=share_groups.share_config(config, self.scenario.consumers, self._behaviours),
             share_coordinator=share_groups.share_coordinator_config(config),
             metadata_log=translate.metadata_log_config(config, self._controller_config().features),
