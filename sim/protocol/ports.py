@@ -176,6 +176,10 @@ class ReplicaLog(Protocol):
         """First offset of the local log: what is below is in the remote log alone."""
 
     @property
+    def highest_remote_offset(self) -> Offset:
+        """Last offset in the remote log, as far as this broker knows; -1 for none."""
+
+    @property
     def epochs(self) -> Sequence[tuple[LeaderEpoch, Offset]]:
         """Entries of the epoch cache: (epoch, start offset), oldest first."""
 

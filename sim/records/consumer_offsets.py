@@ -1,15 +1,16 @@
 """Codec of ``__consumer_offsets``: from a group coordinator's records to a batch, and back.
 
 Offset commits as type 1 with value version 3, or 4 since 4.1, classic groups as type 2 with value
-version 3, with the members' subscription and assignment as the consumer protocol's own blobs;
-groups of KIP-848 are in :mod:`sim.records.consumer_groups`. Keys of other types are passed over on
-reading, as a real coordinator does with types it does not know.
+version 3, with the members' subscription and assignment as the consumer protocol's own blobs; older
+releases write older versions. Groups of KIP-848 are in :mod:`sim.records.consumer_groups`. Keys of
+other types are passed over on reading, as a real coordinator does with types it does not know.
 
-Source: ``GroupCoordinatorRecordHelpers``, ``CoordinatorRecordSerde``, ``ConsumerProtocol``.
+Source: ``GroupCoordinatorRecordHelpers``, ``CoordinatorRecordSerde``, ``ConsumerProtocol``;
+``MetadataVersion.{offsetCommitValueVersion,groupMetadataValueVersion}`` (3.9).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sim.ids import ProducerId, TopicPartition
 from sim.protocol.assignors.subscription import NO_GENERATION, Subscription
@@ -34,7 +35,6 @@ from sim.wire.schemas import decode_as, encode
 
 _OFFSET_COMMIT_KEY = b"\x00\x01"
 _GROUP_METADATA_KEY = b"\x00\x02"
-_VALUE_VERSION = 3
 _VALUE_VERSION_SINCE_4_1 = 4
 _BLOB_VERSION = 3
 _PROTOCOL_TYPE = "consumer"
@@ -42,22 +42,43 @@ _PROTOCOL_TYPE = "consumer"
 _Fields: TypeAlias = Mapping[str, Value]
 
 
-def batch_for(records: Sequence[GroupRecord], now_ms: int) -> RecordBatch:
+class OffsetsForm(NamedTuple):
+    """Versions in which a release writes values."""
+
+    commit: int = 3
+    """Of offset commits without the field of a topic's id."""
+    group: int = 3
+    """Of classic groups."""
+    retention_ms: int = 0
+    """``offsets.retention.minutes``: version 1 of a commit says when it expires."""
+
+
+FORM = OffsetsForm()
+"""That of 2.3 and newer."""
+
+
+def batch_for(records: Sequence[GroupRecord], now_ms: int, form: OffsetsForm = FORM) -> RecordBatch:
     """One uncompressed batch without a producer id, all records with the given timestamp.
 
     Args:
         records: At least one.
         now_ms: Milliseconds since 1970, as Kafka stamps records.
+        form: Versions of their values.
     """
-    return build_batch([NewRecord(now_ms, _key(record), _value(record)) for record in records])
+    new = [NewRecord(now_ms, _key(record), _value(record, form)) for record in records]
+    return build_batch(new)
 
 
 def transactional_batch_for(
-    records: Sequence[GroupRecord], now_ms: int, producer_id: ProducerId, producer_epoch: int
+    records: Sequence[GroupRecord],
+    now_ms: int,
+    producer_id: ProducerId,
+    producer_epoch: int,
+    form: OffsetsForm = FORM,
 ) -> RecordBatch:
     """The same as a part of a producer's transaction; Kafka gives it sequence 0 each time."""
     return build_batch(
-        [NewRecord(now_ms, _key(record), _value(record)) for record in records],
+        [NewRecord(now_ms, _key(record), _value(record, form)) for record in records],
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=0,
@@ -107,7 +128,7 @@ def _key(record: GroupRecord) -> bytes:
     return encode("GroupMetadataKey", 0, {"group": record.group})
 
 
-def _value(record: GroupRecord) -> bytes | None:
+def _value(record: GroupRecord, form: OffsetsForm) -> bytes | None:
     if isinstance(record, PendingOffsetRecord):
         record = record.commit
     if isinstance(record, CONSUMER_GROUP_RECORDS):
@@ -120,28 +141,32 @@ def _value(record: GroupRecord) -> bytes | None:
             "commitTimestamp": record.timestamp_ms,
         }
         if record.topic_id is None:
-            return encode("OffsetCommitValue", _VALUE_VERSION, committed)
+            if form.commit == 1:
+                committed["expireTimestamp"] = record.timestamp_ms + form.retention_ms
+            return encode("OffsetCommitValue", form.commit, committed)
         if record.topic_id:
             committed["topicId"] = record.topic_id
         return encode("OffsetCommitValue", _VALUE_VERSION_SINCE_4_1, committed)
     if isinstance(record, GroupMetadataRecord):
         return encode(
             "GroupMetadataValue",
-            _VALUE_VERSION,
+            form.group,
             {
                 # A group that never had a member has no type yet.
                 "protocolType": _PROTOCOL_TYPE if record.generation else "",
                 "generation": record.generation,
                 "protocol": record.protocol or None,
                 "leader": record.leader or None,
-                "currentStateTimestamp": record.timestamp_ms,
-                "members": [_member_fields(member, record.protocol) for member in record.members],
+                "currentStateTimestamp": record.timestamp_ms if form.group >= 2 else -1,
+                "members": [
+                    _member_fields(member, record.protocol, form) for member in record.members
+                ],
             },
         )
     return None
 
 
-def _member_fields(member: MemberRecord, protocol: str) -> dict[str, Value]:
+def _member_fields(member: MemberRecord, protocol: str, form: OffsetsForm) -> dict[str, Value]:
     said = member.subscription
     subscription = {
         "topics": list(said.topics),
@@ -153,7 +178,7 @@ def _member_fields(member: MemberRecord, protocol: str) -> dict[str, Value]:
     assignment = {"assignedPartitions": _by_topic(member.assignment), "userData": None}
     return {
         "memberId": member.member_id,
-        "groupInstanceId": said.instance_id or None,
+        "groupInstanceId": (said.instance_id or None) if form.group >= FORM.group else None,
         "clientId": member.client_id,
         "clientHost": member.client_host,
         "rebalanceTimeout": member.rebalance_timeout_us // MS,
@@ -204,7 +229,9 @@ def _offset(group: str, place: TopicPartition, value: bytes | None) -> GroupReco
         return OffsetTombstone(group, place)
     decoded = decode_as("OffsetCommitValue", value)
     fields = decoded.values
-    topic_id = _text(fields.get("topicId", "")) if decoded.version > _VALUE_VERSION else None
+    topic_id = (
+        _text(fields.get("topicId", "")) if decoded.version >= _VALUE_VERSION_SINCE_4_1 else None
+    )
     return OffsetCommitRecord(
         group,
         place,
@@ -221,7 +248,7 @@ def _group(name: str, fields: _Fields) -> GroupMetadataRecord:
         _number(fields["generation"]),
         _text(fields["protocol"] or ""),
         _text(fields["leader"] or ""),
-        _number(fields["currentStateTimestamp"]),
+        _number(fields.get("currentStateTimestamp", -1)),
         tuple(
             _member(member, _text(fields["protocol"] or ""))
             for member in _structs(fields["members"])

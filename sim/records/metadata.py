@@ -147,6 +147,7 @@ def _register_broker(record: mr.RegisterBrokerRecord) -> Values:
         "fenced": record.fenced,
         "inControlledShutdown": record.in_controlled_shutdown,
         "logDirs": record.directories,
+        "cordonedLogDirs": record.cordoned,
     }
 
 
@@ -157,6 +158,7 @@ def _change_broker(record: mr.BrokerRegistrationChangeRecord) -> Values:
         "fenced": record.fenced,
         "inControlledShutdown": record.in_controlled_shutdown,
         "logDirs": record.directories,
+        "cordonedLogDirs": record.cordoned,
     }
 
 
@@ -265,10 +267,7 @@ _ENCODERS: dict[type, tuple[str, Callable[..., Values]]] = {
         "UnregisterBrokerRecord",
         lambda r: {"brokerId": r.broker, "brokerEpoch": r.broker_epoch},
     ),
-    mr.TopicRecord: (
-        "TopicRecord",
-        lambda r: {"name": r.name, "topicId": r.topic_id},
-    ),
+    mr.TopicRecord: ("TopicRecord", lambda r: {"name": r.name, "topicId": r.topic_id}),
     mr.RemoveTopicRecord: ("RemoveTopicRecord", lambda r: {"topicId": r.topic_id}),
     mr.PartitionRecord: ("PartitionRecord", _partition),
     mr.PartitionChangeRecord: (
@@ -406,7 +405,12 @@ def _read_register_broker(v: Values) -> mr.RegisterBrokerRecord:
         in_controlled_shutdown=bool(v.get("inControlledShutdown")),
         directories=_ids(v, "logDirs"),
         features=_read_features(v),
+        cordoned=_read_cordoned(v),
     )
+
+
+def _read_cordoned(v: Values) -> tuple[str, ...] | None:
+    return None if v.get("cordonedLogDirs") is None else _ids(v, "cordonedLogDirs")
 
 
 def _read_features(v: Values) -> SupportedFeatures:
@@ -423,6 +427,7 @@ def _read_broker_change(v: Values) -> mr.BrokerRegistrationChangeRecord:
         _int(v, "fenced"),
         cast("int", v.get("inControlledShutdown", 0)),
         _ids(v, "logDirs"),
+        _read_cordoned(v),
     )
 
 

@@ -49,6 +49,8 @@ def version_of(record: mr.MetadataRecord, level: int) -> int:
             return _of_partition(record, level)
         case mr.BrokerRegistrationChangeRecord():
             # The controller takes the lowest that has what changes.
+            if record.cordoned is not None:
+                return 3
             return 2 if record.directories else int(record.in_controlled_shutdown != 0)
         case _:
             return 0

@@ -14,7 +14,7 @@ from sim.scenario.behaviours import registry as behaviours
 from sim.scenario.expect.lines import Known
 from sim.scenario.faults import calendar
 from sim.scenario.faults.targets import Targets
-from sim.scenario.model import acls, authentication
+from sim.scenario.model import acls, authentication, groups
 from sim.scenario.model.apps import ProcessorModel, ProcessorSpec
 from sim.scenario.model.clients import (
     ConsumerModel,
@@ -91,9 +91,8 @@ def assemble(model: ScenarioModel, name: str, directory: Path | None = None) -> 
     tiered.check_readers(topics, consumers)
     internal_topics.check(model, cluster, producers, consumers, processors, connected)
     _check_behaviours(model, cluster, consumers)
-    release_rules.check_transactions(
-        cluster, _positions(model, cluster), producers, processors, connected
-    )
+    positions = _positions(model, cluster)
+    release_rules.check_transactions(cluster, positions, producers, processors, connected)
     acls.check_clients(cluster, producers, consumers)
     altered = any(fault.kind.has_key("quota") for fault in model.faults)
     beside = {key: getattr(model, key) for key in acls.ALONE} | {"faults": altered}
@@ -120,12 +119,13 @@ def assemble(model: ScenarioModel, name: str, directory: Path | None = None) -> 
             ("expect",),
             lambda: Known(cluster, topics, consumers, run, producers).lines(model.expect),
         ),
-        behaviours=_positions(model, cluster),
+        behaviours=positions,
         quotas=_below(
             ("quotas",),
             lambda: quotas.quotas_of(model.quotas, targets.client_ids, targets.addresses, cluster),
         ),
         acls=_below(("acls",), lambda: acls.first_acls(model.acls, cluster)),
+        groups=groups.groups_of(model.groups, cluster, consumers, positions),
         name=name,
     )
     _below(("faults",), lambda: _check_faults(scenario))
@@ -211,7 +211,7 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
     controllers = () if governed else _voters(model, brokers, racks)
     hardware.check_disk(model.disk)
     if not governed:
-        hardware.check_directories(model.disk, kafka)
+        hardware.check_directories(model.disk, kafka, config.text(hardware.CORDONED))
     initial = quorum.initial_controllers(
         model.quorum, model.initial_controllers, len(controllers), model.kafka
     )

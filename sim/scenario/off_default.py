@@ -70,6 +70,8 @@ def _of_servers(hardware: HardwareModel, cluster: ClusterSpec) -> Iterator[OffDe
 def _of_topics_and_clients(scenario: Scenario) -> Iterator[OffDefault]:
     for topic in scenario.topics:
         yield from _settings("topic", f"topics.{topic.name}.config", topic.config)
+    for group in scenario.groups:
+        yield from _settings("group", f"groups.{group.name}.config", group.config)
     for producer in scenario.producers:
         yield from _settings("producer", f"producers.{producer.name}.config", producer.config)
     for consumer in scenario.consumers:

@@ -25,18 +25,23 @@ from sim.scenario.model.acls import RIGHTS, acl_keys, has_authorizer
 from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.groups import GroupSpec
 from sim.scenario.model.machines import CpuModel, QuantilesModel
 from sim.scenario.model.run import Expectation, RunModel
 from sim.scenario.model.topics import TopicSpec
 from sim.scenario.settings import partitioners
 from sim.scenario.settings import raft as settings_raft
 from sim.scenario.settings import zookeeper as settings_zookeeper
+from sim.scenario.settings.registry import default_of
 from sim.scenario.text.plain import Plain
 
 T = TypeVar("T")
 
-_OPTIONAL: Final = ("processors", "connectors", "clusters", "mirrors", "quotas", "acls")
+_OPTIONAL: Final = ("processors", "connectors", "clusters", "mirrors", "quotas", "acls", "groups")
 """Keys that are written only with something below them."""
+
+_LATER: Final = ("follower.fetch.last.tiered.offset.enable", "cordoned.log.dirs")
+"""Brokers' settings that are written only off their default, so that they moved no digest."""
 
 _OF_OTHERS: Final = ("cluster", "topics", "producers", "consumers", "faults", "expect")
 """Keys of another cluster."""
@@ -79,6 +84,8 @@ class Scenario:
     quotas: tuple[QuotaAlteration, ...]
     acls: tuple[Acl, ...] = ()
     """ACLs from the start."""
+    groups: tuple[GroupSpec, ...] = ()
+    """Groups with settings of their own."""
     processors: tuple[ProcessorSpec, ...] = ()
     connectors: tuple[ConnectorSpec, ...] = ()
     clusters: tuple[OtherCluster, ...] = ()
@@ -172,6 +179,7 @@ def document(scenario: Scenario) -> dict[str, Plain]:
         "behaviours": _behaviours(scenario),
         "quotas": [canonical_faults.quota_keys(quota) for quota in scenario.quotas],
         "acls": [acl_keys([acl]) for acl in scenario.acls],
+        "groups": {group.name: group.plain() for group in scenario.groups},
     }
     return {key: value for key, value in plain.items() if value or key not in _OPTIONAL}
 
@@ -181,6 +189,9 @@ def _configured(part: ClusterSpec | TopicSpec, cluster: ClusterSpec) -> dict[str
     if part is cluster and not has_authorizer(cluster.config):
         # They came later, and move no digest of a scenario without an authorizer.
         config = {name: value for name, value in config.items() if name not in RIGHTS}
+    for name in _LATER:
+        if config.get(name) == default_of("broker", name, part.config.version):
+            config.pop(name, None)
     return part.plain() | {"config": config}
 
 

@@ -46,6 +46,18 @@ SHARE_TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
     facts(
+        "share_renewals",
+        "a member of a share group renewed the acquisition locks of records (KIP-1222)",
+        BROKER,
+        _GROUP,
+        *PLACE,
+        _EPOCH,
+        _FIRST,
+        _LAST,
+        Column("consumer", "string", "whose locks they are"),
+        Column("until_us", "int64", "instant at which the renewed locks expire"),
+    ),
+    facts(
         "share_acknowledgements",
         "a member of a share group got the outcome of its acknowledgement of records",
         CONSUMER,
@@ -53,7 +65,7 @@ SHARE_TABLES: Final[tuple[Table, ...]] = (
         *PLACE,
         _FIRST,
         _LAST,
-        Column("types", "string", "accept, release, reject, gap; joined by commas"),
+        Column("types", "string", "accept, release, reject, renew, gap; joined by commas"),
         Column("error", "string", "Kafka's error name"),
     ),
 )

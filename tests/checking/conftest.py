@@ -158,6 +158,9 @@ class Facts:
     def acquire(self, first, last, **more):
         self.state(first, last, "ACQUIRED", "acquired", **more)
 
+    def renew(self, first, last, until, *, consumer="w-0", epoch=0, t=None):
+        self.row("share_renewals", 1, "jobs", "orders", 0, epoch, first, last, consumer, until, t=t)
+
     def commit(self, generation, *, consumer="c-0", error="NONE", t=None, group="billing"):
         self.row("commits", consumer, group, "orders", 0, 5, generation, error, t=t)
 

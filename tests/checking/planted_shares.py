@@ -44,3 +44,23 @@ def a_start_offset_goes_back(f):
     f.share(0, reason="loaded")
     f.share(10)
     return lambda: f.share(9)
+
+
+@broken_by("renewed-locks-hold")
+def a_renewed_lock_expires_as_if_it_had_not_been_renewed(f):
+    f.acquire(0, 9)
+    f.renew(5, 9, f.t + 30_000_000)
+    return lambda: f.state(0, 9, "AVAILABLE", "lock timeout")
+
+
+@broken_by("renewed-locks-hold")
+def a_member_renews_the_lock_of_another(f):
+    f.acquire(0, 9, consumer="w-1")
+    return lambda: f.renew(9, 9, f.t + 30_000_000)
+
+
+@broken_by("renewed-locks-hold")
+def a_member_renews_what_was_given_back(f):
+    f.acquire(0, 9)
+    f.state(0, 9, "AVAILABLE", "release")
+    return lambda: f.renew(0, 9, f.t + 30_000_000)

@@ -77,6 +77,7 @@ def ordinary(facts):
     facts.change(2, 1, 2)
     facts.share(0, reason="loaded")
     facts.acquire(0, 9)
+    facts.renew(0, 9, facts.t + 30_000_000)
     facts.state(0, 9, "ACKNOWLEDGED", "accept")
     facts.share(10)
     facts.remote(20, 29)

@@ -3,7 +3,8 @@
 Before, and by default, whole batches are acquired, so that it may get more than max.poll.records.
 """
 
-from sim.protocol.broker.share.partition import RELEASE, ShareLimits, SharePartition
+from sim.protocol.broker.share.limits import ShareLimits
+from sim.protocol.broker.share.partition import RELEASE, SharePartition
 from sim.protocol.messages.share_records import Acquired
 from tests.kips.test_kip_932 import fresh, say
 

@@ -10,14 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.error_codes import ErrorCode
-from sim.protocol.broker.share.partition import (
-    ACCEPT,
-    GAP,
-    REJECT,
-    RELEASE,
-    ShareLimits,
-    SharePartition,
-)
+from sim.protocol.broker.share.limits import ShareLimits
+from sim.protocol.broker.share.partition import ACCEPT, GAP, REJECT, RELEASE, SharePartition
 from sim.protocol.coordinator.share.records import combine
 from sim.protocol.messages.share_records import Acknowledgement, Acquired, RecordState, StateBatch
 from sim.units import SECOND
@@ -31,7 +25,7 @@ def fresh(**limits):
 
 
 def say(share, member, first, last, *types, written=True, now=0):
-    error, token, states = share.acknowledge(member, [Acknowledgement(first, last, types)])
+    error, token, states = share.acknowledge(member, [Acknowledgement(first, last, types)], 0)
     if token:
         share.settle(token, written=written, now=now)
     return error, states
@@ -76,10 +70,10 @@ def test_accepted_records_move_the_start_offset_only_without_a_hole():
 def test_what_is_said_counts_when_it_is_written():
     share = fresh()
     share.acquire("a", [(0, 9)], 500, 0)
-    _, token, states = share.acknowledge("a", [Acknowledgement(0, 9, (ACCEPT,))])
+    _, token, states = share.acknowledge("a", [Acknowledgement(0, 9, (ACCEPT,))], 0)
     assert states == (StateBatch(0, 9, ACKNOWLEDGED, 1),)
     assert share.start_offset == 0
-    assert share.acknowledge("a", [Acknowledgement(0, 9, (ACCEPT,))])[0] is (
+    assert share.acknowledge("a", [Acknowledgement(0, 9, (ACCEPT,))], 0)[0] is (
         ErrorCode.INVALID_RECORD_STATE
     )
     share.settle(token, written=False, now=1)
@@ -90,7 +84,7 @@ def test_what_is_said_counts_when_it_is_written():
 def test_a_released_record_is_not_given_out_before_that_is_written():
     share = fresh()
     share.acquire("a", [(0, 0)], 1, 0)
-    _, token, _ = share.acknowledge("a", [Acknowledgement(0, 0, (RELEASE,))])
+    _, token, _ = share.acknowledge("a", [Acknowledgement(0, 0, (RELEASE,))], 0)
     assert share.acquire("b", [(0, 0)], 1, 0) == []
     share.settle(token, written=True, now=0)
     assert share.acquire("b", [(0, 0)], 1, 0) == [Acquired(0, 0, 2)]
@@ -99,7 +93,7 @@ def test_a_released_record_is_not_given_out_before_that_is_written():
 def test_a_write_that_fails_after_the_lock_is_over_gives_the_records_back():
     share = fresh()
     share.acquire("a", [(0, 9)], 500, 0)
-    _, token, _ = share.acknowledge("a", [Acknowledgement(0, 9, (ACCEPT,))])
+    _, token, _ = share.acknowledge("a", [Acknowledgement(0, 9, (ACCEPT,))], 0)
     assert share.expire(LOCK) == ()
     assert share.settle(token, written=False, now=LOCK) == (StateBatch(0, 9, AVAILABLE, 1),)
 
@@ -266,7 +260,7 @@ def test_no_order_of_events_breaks_a_promise(steps):
         elif step[0] == "say":
             _, member, first, more, types, written = step
             said = [Acknowledgement(first, first + more, tuple(types[: more + 1]))]
-            _, token, states = share.acknowledge(member, said)
+            _, token, states = share.acknowledge(member, said, 0)
             if token:
                 if written:
                     write(states)

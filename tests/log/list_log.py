@@ -120,6 +120,7 @@ class ListLog:
         self._flush_messages = flush_messages
 
     is_tiered = False
+    highest_remote_offset = -1
 
     @property
     def local_log_start_offset(self) -> int:

@@ -1,13 +1,14 @@
 """Group records as bytes: Kafka's own bytes, read back whole, and by another client's decoder."""
 
 import warnings
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.ids import TopicPartition
-from sim.protocol.assignors.subscription import Subscription
+from sim.protocol.assignors.subscription import NO_GENERATION, Subscription
 from sim.protocol.coordinator.group.consumer_group_records import (
     GROUP_KEYS,
     ConsumerGroupMemberRecord,
@@ -22,6 +23,8 @@ from sim.protocol.coordinator.group.records import (
 )
 from sim.records.consumer_groups import value_of
 from sim.records.consumer_offsets import batch_for, records_in
+from sim.scenario.build.translate import offsets_form
+from sim.scenario.settings.registry import resolve
 from sim.units import MS, SECOND
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
@@ -92,6 +95,31 @@ def test_keys_and_values_are_kafkas_bytes():
     (record,) = batch_for([OffsetCommitRecord("g1", PLACE, 20, 0, NOW)], NOW).records()
     assert record.key.hex() == "0001000267310002743100000000"
     assert record.value.hex() == (f"00030000000000000014000000000000{NOW:016x}")
+
+
+@pytest.mark.parametrize(
+    ("release", "commit", "group"),
+    [("0.10", 1, 1), ("2.0", 1, 1), ("2.1", 3, 2), ("2.2", 3, 2), ("2.3", 3, 3), ("4.3", 3, 3)],
+)
+def test_values_have_the_versions_of_the_release(release, commit, group):
+    """``MetadataVersion.offsetCommitValueVersion``, ``groupMetadataValueVersion``."""
+    config = resolve("broker", {"offsets.retention.minutes": 2}, version=release)
+    form = offsets_form(config)
+    assert (form.commit, form.group) == (commit, group)
+    said = Subscription(("t1",), (), NO_GENERATION, "", "")
+    member = MemberRecord("m", "c", "/h", 300 * SECOND, 45 * SECOND, said, (PLACE,))
+    records = [
+        OffsetCommitRecord("g1", PLACE, 20, -1, NOW),
+        GroupMetadataRecord("g1", 4, "range", "m", NOW, (member,)),
+    ]
+    batch = batch_for(records, NOW, form)
+    values = [record.value for record in batch.records()]
+    assert [int.from_bytes(value[:2], "big") for value in values] == [commit, group]
+    fields = decode_as("OffsetCommitValue", values[0]).values
+    assert fields.get("expireTimestamp") == (NOW + 120_000 if commit == 1 else None)
+    read, again = records_in((batch,))
+    assert read == records[0]
+    assert again == replace(records[1], timestamp_ms=NOW if group > 1 else -1)
 
 
 def test_a_batch_belongs_to_no_producer_and_is_whole():

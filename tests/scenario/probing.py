@@ -54,6 +54,11 @@ def probes() -> dict[str, dict[str, object]]:
         "processors": {**plain, "topics": {**_TOPICS, "o": _TOPICS["t"]}, "processors": [
             {"name": "copy", "topics": ["t"], "output": "o", "record.size": "100B"},
         ]},
+        "settings of a consumer group": {
+            **plain, "consumers": [{"name": "c", "group": "g", "topics": ["t"], "config": new}],
+            "groups": {"g": {}},
+        },
+        "settings of a share group": _shipped("share-group-renewals"),
         "share": _shipped("share-group"),
         "tiered": {**plain, "cluster": {"kafka": "4.3", **_STORE}, "topics": {
             "t": {**_TOPICS["t"], "config": {"remote.storage.enable": True}},
@@ -84,7 +89,7 @@ def probes() -> dict[str, dict[str, object]]:
 _PLACES = {
     "broker": ("cluster",), "topic": ("topics",), "producer": ("producers",),
     "consumer": ("consumers",), "streams": ("processors",), "mirror": ("mirrors",),
-    "connect": ("connectors",),
+    "connect": ("connectors",), "group": ("groups",),
 }  # fmt: skip
 
 
@@ -95,7 +100,7 @@ def moved(probe: Mapping[str, object], scope: str, name: str, value: object) -> 
     owner = copy[key]
     if isinstance(owner, list):
         owner = owner[0]
-    elif scope == "topic":
+    elif scope in {"topic", "group"}:
         owner = next(iter(owner.values()))
     config = owner.setdefault("config", {})
     config |= BESIDE.get(name, {})

@@ -132,6 +132,6 @@ def test_limits_of_share_groups_have_bounds_since_4_3():
     scenario("4.3", config=locks | {"group.share.max.partition.max.record.locks": 5_000})
 
 
-@pytest.mark.parametrize("name", ["cordoned.log.dirs", "group.share.initialize.retry.interval.ms"])
+@pytest.mark.parametrize("name", ["group.share.initialize.retry.interval.ms"])
 def test_what_is_not_built_of_them_is_refused(name):
-    assert "is Kafka's and not simulated here" in refused("4.3", config={name: "data-1"})
+    assert "is Kafka's and not simulated here" in refused("4.3", config={name: 30_001})

@@ -1,8 +1,11 @@
 """Whatever a setting is moved to from its default, something else is built: none is ignored."""
 
 import pytest
+import yaml
 
 from sim.nodes.storage.log_settings import log_config
+from sim.scenario.build.servers import ServerSettings
+from sim.scenario.loader import load_text
 from sim.scenario.settings.registry import SETTINGS
 from tests.scenario.probing import BESIDE, built, effect, forget, moved, probes, refusal, values_of
 
@@ -27,6 +30,7 @@ BOUNDS = {
 CHECKS = {
     ("connect", "exactly.once.support"): "refuses a source without exactly.once.source.support",
     ("broker", "authorizer.class.name"): "goes with super.users; see below",
+    ("broker", "cordoned.log.dirs"): "is in the file of what may change; see below",
     ("broker", "remote.log.storage.system.enable"): "goes with cluster.object-store; see below",
 }
 """Settings that change nothing else in any probe, with the reason."""
@@ -107,6 +111,13 @@ def test_an_authorizer_is_switched_with_its_super_users():
 
 def test_tiered_storage_is_switched_with_its_store():
     assert built(PROBES["plain"]) != built(PROBES["tiered"])
+
+
+def test_cordoned_directories_are_in_the_file_of_the_brokers():
+    probe = moved(PROBES["directories"], "broker", "cordoned.log.dirs", "data-1")
+    scenario = load_text(yaml.safe_dump(probe), "probe")
+    file = ServerSettings(scenario, scenario.cluster.kafka).broker().file
+    assert file.settings == {"cordoned.log.dirs": "data-1"}
 
 
 def test_exactly_once_that_is_required_of_a_connector_is_refused_without_it():

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from sim.protocol.broker.share.limits import ShareLimits
+from sim.protocol.coordinator.group.context import ModernGroupConfig
 from sim.scenario.settings.registry import SETTINGS, resolve
 from sim.scenario.settings.topic import broker_settings
 from sim.scenario.text.problems import Problem
@@ -14,9 +16,9 @@ READERS = (
     "build/servers.py", "build/tiered.py", "build/translate.py", "build/workloads.py",
     "build/zookeeper.py",
     "model/acls.py", "model/apps.py", "model/clients.py", "rules/connectors.py",
-    "rules/groups.py", "rules/internal_topics.py", "rules/membership.py", "rules/mirrors.py",
-    "rules/quotas.py", "rules/replication.py", "rules/share_groups.py", "rules/topic_configs.py",
-    "run/runner.py", "tiered.py",
+    "rules/groups.py", "rules/hardware.py", "rules/internal_topics.py", "rules/membership.py",
+    "rules/mirrors.py", "rules/quotas.py", "rules/replication.py", "rules/share_groups.py",
+    "rules/topic_configs.py", "run/runner.py", "tiered.py",
 )  # fmt: skip
 
 
@@ -25,11 +27,28 @@ def test_every_modelled_setting_is_read_where_the_cluster_is_built():
     text = "".join((SCENARIO / name).read_text() for name in READERS)
     idle = [
         name
-        for table in SETTINGS.values()
+        for scope, table in SETTINGS.items()
         for name, setting in table.items()
-        if setting.is_modelled and name not in inherited and f'"{name}"' not in text
+        if scope != "group"  # brokers have them from the metadata: see below
+        and setting.is_modelled
+        and name not in inherited
+        and f'"{name}"' not in text
     ]
     assert idle == []
+
+
+def test_every_modelled_setting_of_a_group_is_read_by_its_coordinator_or_its_leaders():
+    def read(configs):
+        modern = ModernGroupConfig()
+        groups = [modern.of_group(configs, kind) for kind in ("consumer", "share")]
+        return *groups, ShareLimits().of_group(configs)
+
+    names = [name for name, setting in SETTINGS["group"].items() if setting.is_modelled]
+    values = {
+        name: "false" if SETTINGS["group"][name].type == "boolean" else "77" for name in names
+    }
+    assert len(names) == 10
+    assert [name for name in names if read({name: values[name]}) == read({})] == []
 
 
 def test_unknown_setting_is_refused_with_its_nearest_spelling():

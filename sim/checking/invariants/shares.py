@@ -12,7 +12,7 @@ from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer
 from sim.checking.partition import Partition
 from sim.ids import SHARE_STATE_TOPIC, server_name
-from sim.trace.rows.share import SharePartitionsRow, ShareStatesRow
+from sim.trace.rows.share import SharePartitionsRow, ShareRenewalsRow, ShareStatesRow
 
 _Key: TypeAlias = tuple[str, str, int]
 
@@ -178,10 +178,76 @@ class ShareStartsAdvance(Invariant):
             raise self.broken(at, server_name(broker), found)
 
 
+class RenewedLocksHold(Invariant):
+    """A renewal begins a lock again, for its holder alone (KIP-1222)."""
+
+    name = "renewed-locks-hold"
+    sentence = (
+        "Under one leadership only a record's holder renews its lock, which does not expire before "
+        "its new end."
+    )
+    source = "KIP-1222; SharePartition.acknowledgeCompleteBatch"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._renewed: dict[tuple[_Key, int], dict[int, int]] = {}
+        """Ends of renewed locks, by offset."""
+        self._holders: dict[tuple[_Key, int], dict[int, str]] = {}
+
+    def _watch(self, observer: Observer) -> None:
+        observer.listen("share_states", self._state)
+        observer.listen("share_partitions", self._partition)
+        observer.listen("share_renewals", self._renewal)
+
+    def _partition(self, row: SharePartitionsRow) -> None:
+        _at, _broker, group, topic, number, epoch, _start, _end, _limit, reason = row
+        if reason in {"loaded", "given up"}:
+            self._renewed.pop(((group, topic, number), epoch), None)
+            self._holders.pop(((group, topic, number), epoch), None)
+
+    def _renewal(self, row: ShareRenewalsRow) -> None:
+        at, broker, group, topic, number, epoch, first, last, consumer, until = row
+        key = (group, topic, number), epoch
+        holders = self._holders.get(key, {})
+        renewed = self._renewed.setdefault(key, {})
+        self.checked += 1
+        for offset in range(first, last + 1):
+            holder = holders.get(offset, "nobody")
+            if holder != consumer:
+                found = (
+                    f"{consumer} renews the lock of offset {offset} of "
+                    f"{_where(group, topic, number)}, which {holder} has"
+                )
+                raise self.broken(at, server_name(broker), found)
+            renewed[offset] = until
+
+    def _state(self, row: ShareStatesRow) -> None:
+        at, broker, group, topic, number, epoch, first, last, state, _count, consumer, reason = row
+        key = (group, topic, number), epoch
+        if state == "ACQUIRED":
+            holders = self._holders.setdefault(key, {})
+            for offset in range(first, last + 1):
+                holders[offset] = consumer
+            return
+        renewed, holders = self._renewed.get(key, {}), self._holders.get(key, {})
+        for offset in range(first, last + 1):
+            holders.pop(offset, None)
+            until = renewed.pop(offset, None)
+            if until is not None and reason == "lock timeout":
+                self.checked += 1
+                if at < until:
+                    found = (
+                        f"the lock of offset {offset} of {_where(group, topic, number)} expires, "
+                        f"and {consumer} had renewed it until {until} us"
+                    )
+                    raise self.broken(at, server_name(broker), found)
+
+
 SHARE_INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     RecordsHaveOneHolder,
     DoneIsDone,
     DeliveriesAreLimited,
     ShareStartsAdvance,
+    RenewedLocksHold,
 )
 """Invariants of share groups."""

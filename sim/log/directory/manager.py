@@ -14,7 +14,7 @@ from sim.ids import METADATA_PARTITION, BrokerEpoch, NodeId, Offset, TopicPartit
 from sim.log.config import LogConfig
 from sim.log.directory.cleaner_checkpoint import write_cleaned
 from sim.log.directory.future_logs import FutureLogs, Replaced
-from sim.log.directory.names import future_partition_of, partition_of
+from sim.log.directory.names import directory_name, future_partition_of, partition_of
 from sim.log.directory.open_logs import LogMaker, OpenLogs, rename_aside
 from sim.log.partition.log import PartitionLog
 from sim.log.partition.recovery import Recovery, load_log
@@ -83,6 +83,8 @@ class LogManager:
         """Future logs, which move into another directory."""
         self.preferred: dict[TopicPartition, int] = {}
         """Directories that an administrator requested for logs that are not made yet."""
+        self.cordoned: tuple[int, ...] = ()
+        """Directories that get no new logs."""
         self._config_of = config_of
         for number, store in enumerate(directories):
             identity = Identity(cluster_id, node_id, directory_ids[number])
@@ -403,13 +405,29 @@ class LogManager:
         logs = self._current.logs_in(directory)
         return [log for log in logs if metadata or log.partition != METADATA_PARTITION]
 
+    def cordon(self, directories: str) -> None:
+        """Directories that get no new logs: their names by commas, or ``*`` (KIP-1066)."""
+        words = directories.split(",")
+        count = len(self.directory_ids)
+        self.cordoned = tuple(
+            number for number in range(count) if {"*", directory_name(number)} & set(words)
+        )
+
     def _least_loaded(self) -> int:
+        """Directory with the fewest logs that is not cordoned, if there is one.
+
+        Source: ``LogManager.nextLogDirs`` (4.3).
+        """
+        online = [number for number, _ in self._online()]
+        if not online:
+            raise DiskFailed("every log directory is offline")
         counts = {
             number: len(self._logs_in(number)) + len(self.futures.logs_in(number))
-            for number, _ in self._online()
+            for number in online
+            if number not in self.cordoned
         }
         if not counts:
-            raise DiskFailed("every log directory is offline")
+            return online[0]
         return min(counts, key=lambda number: (counts[number], number))
 
 

@@ -34,6 +34,11 @@ class TieredLog:
         return self.config.remote
 
     @property
+    def highest_remote_offset(self) -> Offset:
+        """As in :class:`~sim.protocol.ports.ReplicaLog`."""
+        return self.highest_remote
+
+    @property
     def local_log_start_offset(self) -> Offset:
         """First offset of the local log; below it are only remote segments (KIP-405)."""
         if not self.config.remote:

@@ -99,6 +99,10 @@ class Control:
         self.published = False
         """True once this process has applied any metadata."""
 
+    def cordon(self, directories: str) -> None:  # noqa: ARG002 - of KRaft
+        """Closes log directories to new replicas: names by commas, or ``*`` (KIP-1066)."""
+        raise AssertionError("only brokers under KRaft have cordoned log directories")
+
     def install(self, settings: BrokerSettings) -> None:  # noqa: ARG002 - of KRaft
         """Takes the settings of another release, for the next process."""
         raise AssertionError("only brokers under KRaft are upgraded")

@@ -6,6 +6,7 @@ Source: ``CoordinatorLoaderImpl``, ``TransactionStateManager.loadTransactionMeta
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 from sim.error_codes import ErrorCode
@@ -115,11 +116,15 @@ class Codec(NamedTuple):
     """As ``batch_for``, for a producer's id and epoch."""
 
 
-OFFSETS_CODEC = Codec(
-    consumer_offsets.batch_for,
-    consumer_offsets.records_in,
-    consumer_offsets.transactional_batch_for,
-)
+def offsets_codec(form: consumer_offsets.OffsetsForm) -> Codec:
+    """Codec of a group coordinator's records, in the versions of its release."""
+    return Codec(
+        partial(consumer_offsets.batch_for, form=form),
+        consumer_offsets.records_in,
+        partial(consumer_offsets.transactional_batch_for, form=form),
+    )
+
+
 TRANSACTIONS_CODEC = Codec(transaction_state.batch_for, transaction_state.records_in)
 SHARE_STATES_CODEC = Codec(share_group_state.batch_for, share_group_state.records_in)
 

@@ -36,6 +36,10 @@ CLEANER: Final = (
 """Settings of cleaners."""
 
 
+CORDONED = "cordoned.log.dirs"
+"""Log directories that get no new replicas (KIP-1066)."""
+
+
 class SettingChange(NamedTuple):
     """A setting that changed in a running broker."""
 
@@ -54,6 +58,7 @@ class DynamicBrokerConfig:
         upkeep: Settings of its cleaners, as in its file.
         clean_with: Replaces its cleaners by new ones.
         changes: Where changes are noted.
+        cordon: Closes log directories to new replicas.
     """
 
     def __init__(
@@ -64,16 +69,20 @@ class DynamicBrokerConfig:
         upkeep: UpkeepSettings,
         clean_with: Callable[[UpkeepSettings], None],
         changes: list[SettingChange],
+        cordon: Callable[[str], None],
     ) -> None:
         self._host = host
         self._replicas = replicas
         self._upkeep = upkeep
         self._clean_with = clean_with
         self._changes = changes
+        self._cordon = cordon
         self._known = dict(file.settings)
         for name in THREADS:
             if name in self._known:
                 self._resize(name, self._known[name])
+        if CORDONED in self._known:
+            cordon(self._known[CORDONED])
 
     def apply(self, image: MetadataImage) -> None:
         """Applies what another image has changed."""
@@ -89,6 +98,8 @@ class DynamicBrokerConfig:
                 self._resize(name, settings[name])
             elif name in THROTTLES:
                 self._throttle(name, settings[name])
+            elif name == CORDONED:
+                self._cordon(settings[name])
         if any(name in CLEANER for name in changed):
             self._clean_with(upkeep_with(self._upkeep, settings))
 

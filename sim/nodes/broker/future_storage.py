@@ -35,6 +35,10 @@ class FutureStorage:
         """True if a log directory works."""
         return self._names.index(directory) not in self._manager.offline
 
+    def is_cordoned(self, directory: str) -> bool:
+        """True if a log directory gets no new replicas (KIP-1066)."""
+        return self._names.index(directory) in self._manager.cordoned
+
     def has_failed_directory(self) -> bool:
         """True if any log directory has failed."""
         return bool(self._manager.offline)

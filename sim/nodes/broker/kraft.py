@@ -195,6 +195,13 @@ class KRaftControl(Control):
         failed = life.DirectoriesFailed(self._storage.offline_ids)
         self._process.deliver(self._lifecycle, failed)
 
+    def cordon(self, directories: str) -> None:
+        """Closes log directories to new replicas, and reports that to the controller."""
+        manager = self._storage.manager
+        manager.cordon(directories)
+        ids = tuple(manager.directory_ids[number] for number in manager.cordoned)
+        self._process.deliver(self._lifecycle, life.DirectoriesCordoned(ids))
+
     def shut_down(self) -> None:
         """Asks the controller for a controlled shutdown."""
         self._process.deliver(self._lifecycle, life.ControlledShutdownRequested())

@@ -27,11 +27,11 @@ from sim.log.store.stored_file import Rot
 from sim.nodes.broker.cleaners import LogCleaner, coordinate_tombstones
 from sim.nodes.broker.control_plane import Control, LogDirFailureHandler, MetadataPublisher
 from sim.nodes.broker.coordinators import (
-    OFFSETS_CODEC,
     SHARE_STATES_CODEC,
     TRANSACTIONS_CODEC,
     CoordinatorStorage,
     InternalAppends,
+    offsets_codec,
 )
 from sim.nodes.broker.directory_moves import DirectoryMoves
 from sim.nodes.broker.dynamic_configs import DynamicBrokerConfig, SettingChange, upkeep_with
@@ -256,7 +256,7 @@ class BrokerNode(ServerNode):
         self._coordinators = {
             topic: CoordinatorStorage(self, self.storage, self.cpu, appends, port, topic, codec)
             for topic, port, codec in (
-                (OFFSETS_TOPIC, self._groups, OFFSETS_CODEC),
+                (OFFSETS_TOPIC, self._groups, offsets_codec(self.settings.offsets_form)),
                 (TRANSACTIONS_TOPIC, self.transactions.port, TRANSACTIONS_CODEC),
                 (SHARE_STATE_TOPIC, self.shares.coordinator, SHARE_STATES_CODEC),
             )
@@ -302,7 +302,7 @@ class BrokerNode(ServerNode):
         replicas = self.replicas
         dynamic = DynamicBrokerConfig(
             self.image.file, self.host, replicas, self.settings.upkeep, self._clean_with,
-            self.setting_changes,
+            self.setting_changes, self.control.cordon,
         )  # fmt: skip
         return MetadataPublisher(
             self, self.image, replicas, self.logs, self.moves, self.transactions,

@@ -23,6 +23,7 @@ from sim.protocol.quotas.connection import ConnectionQuotaConfig
 from sim.protocol.raft_groups.types import RaftConfig
 from sim.protocol.security.config import ListenerSecurity
 from sim.protocol.zk_mode.broker_types import ZkBrokerConfig
+from sim.records.consumer_offsets import FORM, OffsetsForm
 from sim.substrate.heap import HeapSpec
 from sim.units import MIB, NEVER, SECOND, Bytes, Micros
 
@@ -98,6 +99,8 @@ class BrokerSettings:
     quorum: QuorumConfig = field(default_factory=QuorumConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
     group: GroupConfig = field(default_factory=GroupConfig)
+    offsets_form: OffsetsForm = FORM
+    """Versions of the group coordinator's records."""
     shares: ShareConfig = field(default_factory=ShareConfig)
     share_coordinator: ShareCoordinatorConfig = field(default_factory=ShareCoordinatorConfig)
     producers: ProducerUpkeep = field(default_factory=ProducerUpkeep)

@@ -3,6 +3,8 @@
 Its own host is in no rack, and faults cannot name it.
 """
 
+from collections.abc import Sequence
+
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, server_name
 from sim.nodes.process.base import Node
@@ -13,7 +15,11 @@ from sim.protocol.clients.admin.bootstrap import Admin, TopicsExist, TopicsReque
 from sim.protocol.clients.admin.client import AdminClient, OperationDone, OperationRequested
 from sim.protocol.clients.admin.group_tool import GroupCommand, GroupCommandGiven, GroupTool
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE
-from sim.protocol.messages.admin import AlterClientQuotasRequest, QuotaAlteration
+from sim.protocol.messages.admin import (
+    AlterClientQuotasRequest,
+    IncrementalAlterConfigsRequest,
+    QuotaAlteration,
+)
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.cluster import NewTopic
 from sim.protocol.messages.delete_records import DeleteRecordsRequest
@@ -64,6 +70,12 @@ class Operation:
         return [f"{what} {error.name}".strip() for what, error in self.errors or () if error.value]
 
 
+def _outcomes(operations: Sequence[Operation]) -> str:
+    """Outcomes of operations that failed."""
+    failed = [each for each in operations if each.refused or not each.accepted]
+    return "; ".join(operation.outcome for operation in failed)
+
+
 class AdminNode(Node):
     """The administrator; runs from the creation of the topics to the end."""
 
@@ -76,6 +88,7 @@ class AdminNode(Node):
         brokers: tuple[NodeId, ...] = (),
         quotas: tuple[QuotaAlteration, ...] = (),
         acls: tuple[Acl, ...] = (),
+        configs: tuple[IncrementalAlterConfigsRequest, ...] = (),
     ) -> None:
         super().__init__("admin", host, world)
         self.idle_us = 5 * MINUTE  # ``connections.max.idle.ms``, AdminClientConfig
@@ -84,6 +97,8 @@ class AdminNode(Node):
         self._quotas = tuple(quota for quota in quotas if quota not in self._late)
         self._acls = acls
         self._acls_set: Operation | None = None
+        self._configs = configs
+        self._configs_set: list[Operation] = []
         self._quotas_set: list[Operation] = []
         self.admin = Admin(controllers, topics)
         self._controllers = controllers
@@ -99,6 +114,16 @@ class AdminNode(Node):
         self._set_quotas(self._quotas)
         if self._acls:
             self._acls_set = self.operate(CreateAclsRequest(self._acls))
+        self._configs_set = [self.operate(request) for request in self._configs]
+
+    @property
+    def refusals(self) -> tuple[tuple[str, str], ...]:
+        """Errors of all that is to be there at first besides topics; "" if it is there."""
+        return (
+            ("ACLs", self.acls_refused),
+            ("quotas", self.quotas_refused),
+            ("groups", _outcomes(self._configs_set)),
+        )
 
     @property
     def acls_refused(self) -> str:
@@ -109,8 +134,7 @@ class AdminNode(Node):
     @property
     def quotas_refused(self) -> str:
         """Errors of the scenario's initial quotas; "" if all are set."""
-        failed = [o for o in self._quotas_set if o.refused or not o.accepted]
-        return "; ".join(operation.outcome for operation in failed)
+        return _outcomes(self._quotas_set)
 
     def operate(self, request: Request, broker: NodeId = NO_LEADER) -> Operation:
         """Sends a request to the controller, a leader or one broker; the outcome comes later."""

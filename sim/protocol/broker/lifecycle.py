@@ -123,8 +123,19 @@ class DirectoriesFailed:
     directories: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class DirectoriesCordoned:
+    """Log directories that get no new replicas from now on; reported to the controller at once.
+
+    Source: ``BrokerLifecycleManager.propagateDirectoryCordoned`` (4.3); KIP-1066.
+    """
+
+    directories: tuple[str, ...]
+
+
 LifecycleEvent = (
     LifecycleStarted
+    | DirectoriesCordoned
     | ControllerKnown
     | ReadyToUnfence
     | ControlledShutdownRequested
@@ -239,6 +250,8 @@ class BrokerLifecycle:
         self._ready = False
         self._first_wait_us = first_wait_us
         self._failed_directories: tuple[str, ...] = ()
+        self._cordoned_directories: tuple[str, ...] | None = None
+        """``None`` where none ever is: the controller is not sent that there are none."""
         self._sent_directories: tuple[str, ...] = ()
         self._acknowledged_directories: tuple[str, ...] = ()
         self._target: NodeId = NO_LEADER
@@ -272,6 +285,10 @@ class BrokerLifecycle:
                 self._communicate()
             case DirectoriesFailed():
                 self._on_directories(event.directories)
+            case DirectoriesCordoned():
+                self._cordoned_directories = event.directories
+                if self.broker_epoch >= 0:
+                    self._communicate()
             case ControlledShutdownRequested():
                 self._on_shut_down()
             case RequestReceived() | Flushed():
@@ -319,6 +336,10 @@ class BrokerLifecycle:
             want_fence=not self._ready,
             want_shut_down=self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN,
             offline_directories=self._failed_directories,
+            # Until it has caught up, its settings may be old.
+            cordoned_directories=None
+            if self.state is LifecycleState.STARTING
+            else self._cordoned_directories,
         )
 
     def _communicate_in(self, delay: Micros) -> None:

@@ -45,6 +45,9 @@ class LogDirs(Protocol):
     def is_directory_online(self, directory: str) -> bool:
         """True if a log directory works."""
 
+    def is_cordoned(self, directory: str) -> bool:
+        """True if a log directory gets no new replicas (KIP-1066)."""
+
     def has_failed_directory(self) -> bool:
         """True if any log directory has failed."""
 

@@ -13,6 +13,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, TopicPartition, uuid_text
 from sim.protocol.controller.elections import ElectionKind
 from sim.protocol.controller.mutation_quotas import MutationQuota, MutationThrottled
+from sim.protocol.controller.no_ops import known_configs
 from sim.protocol.controller.partitions import change_of, has_elr
 from sim.protocol.controller.topics import TopicRefused, more_partitions
 from sim.protocol.controller.types import Decision
@@ -35,6 +36,7 @@ from sim.protocol.messages.security import (
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from sim.protocol.metadata.records import (
     BROKER_RESOURCE,
+    GROUP_RESOURCE,
     TOPIC_RESOURCE,
     AccessControlEntryRecord,
     ClearElrRecord,
@@ -43,6 +45,7 @@ from sim.protocol.metadata.records import (
     RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
 )
+from sim.protocol.metadata.versions import CORDONED_DIRECTORIES, is_at_least
 from sim.units import Micros
 
 
@@ -93,7 +96,9 @@ def create_partitions(
 
 
 def alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest) -> Decision:
-    """Changes settings of a topic, a broker or the cluster; a topic's unchanged make no record.
+    """Changes settings of a topic, a group, a broker or the cluster.
+
+    Unchanged settings of a topic or of a group make no record.
 
     Any change of ``min.insync.replicas`` clears the eligible leader replicas of the topics
     concerned: they were eligible by the old minimum (KIP-966).
@@ -101,14 +106,16 @@ def alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest)
     if request.topic and request.topic not in image.topic_ids:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return Decision((), IncrementalAlterConfigsResponse(error))
-    if _touches_elr(image, request):
+    if _touches_elr(image, request) or _cordons_too_early(image, request):
         return Decision((), IncrementalAlterConfigsResponse(ErrorCode.INVALID_CONFIG))
-    kind = TOPIC_RESOURCE if request.topic else BROKER_RESOURCE
-    known = image.topic_configs.get(request.topic, {})
+    kind = BROKER_RESOURCE
+    if request.topic or request.group:
+        kind = TOPIC_RESOURCE if request.topic else GROUP_RESOURCE
+    known = known_configs(image, request)
     changes = [
         (name, value)
         for name, value in request.changes
-        if not request.topic or known.get(name) != value
+        if kind == BROKER_RESOURCE or known.get(name) != value
     ]
     records: list[MetadataRecord] = [
         ConfigRecord(kind, request.resource, name, value) for name, value in changes
@@ -123,10 +130,19 @@ def _touches_elr(image: MetadataImage, request: IncrementalAlterConfigsRequest) 
 
     Source: ``ConfigurationControlManager.validateAlterConfig`` (4.1); KIP-966.
     """
-    if request.topic or not has_elr(image):
+    if request.topic or request.group or not has_elr(image):
         return False
     given = [value for name, value in request.changes if name == "min.insync.replicas"]
     return bool(given) and (request.broker != NO_LEADER or None in given)
+
+
+def _cordons_too_early(image: MetadataImage, request: IncrementalAlterConfigsRequest) -> bool:
+    """True if directories are to be cordoned below metadata.version 30.
+
+    Source: ``ConfigurationControlManager.isCordonedLogDirsDisabled`` (4.3); KIP-1066.
+    """
+    cordons = any(name == "cordoned.log.dirs" for name, _ in request.changes)
+    return cordons and not is_at_least(image.features, CORDONED_DIRECTORIES)
 
 
 def elect_leaders(

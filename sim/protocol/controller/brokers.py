@@ -12,7 +12,7 @@ from enum import Enum, auto
 from sim.error_codes import ErrorCode
 from sim.ids import NO_OFFSET, BrokerEpoch, NodeId, Offset
 from sim.protocol.controller.features import lacking_feature
-from sim.protocol.controller.log_dirs import directories_offline
+from sim.protocol.controller.log_dirs import directories_cordoned, directories_offline
 from sim.protocol.controller.partitions import (
     has_elr,
     leader_and_isr_updates,
@@ -189,6 +189,7 @@ def heartbeat(
     else:
         # Directories wait for the next heartbeat, or a partition might change twice in one batch.
         records.extend(directories_offline(image, registration, request))
+    records.extend(directories_cordoned(image, registration, request))
     sessions.note_offset(broker, request.metadata_offset)
     response = BrokerHeartbeatResponse(
         ErrorCode.NONE,

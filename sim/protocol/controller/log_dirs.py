@@ -21,6 +21,7 @@ from sim.protocol.metadata.records import (
     MetadataRecord,
     PartitionChangeRecord,
 )
+from sim.protocol.metadata.versions import CORDONED_DIRECTORIES, is_at_least
 
 
 def assign_replicas(image: MetadataImage, request: AssignReplicasToDirsRequest) -> Decision:
@@ -104,3 +105,19 @@ def directories_offline(
             BrokerRegistrationChangeRecord(broker, registration.epoch, directories=online)
         )
     return records
+
+
+def directories_cordoned(
+    image: MetadataImage, registration: BrokerRegistration, request: BrokerHeartbeatRequest
+) -> list[MetadataRecord]:
+    """Notes the log directories that get no new replicas (KIP-1066).
+
+    Source: ``ReplicationControlManager.handleDirectoriesCordoned``,
+    ``BrokerRegistration.cordonedDirChanged`` (4.3).
+    """
+    given, known = request.cordoned_directories, registration.cordoned
+    if given is None or not is_at_least(image.features, CORDONED_DIRECTORIES):
+        return []
+    if known is not None and sorted(known) == sorted(given):
+        return []
+    return [BrokerRegistrationChangeRecord(registration.broker, registration.epoch, cordoned=given)]

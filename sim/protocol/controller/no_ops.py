@@ -19,9 +19,11 @@ from sim.protocol.metadata.image import MetadataImage
 
 
 def known_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest) -> dict[str, str]:
-    """Present settings of the topic, the broker or the cluster that a request is about."""
+    """Present settings of the topic, the group, the broker or the cluster of a request."""
     if request.topic:
         return image.topic_configs.get(request.topic, {})
+    if request.group:
+        return image.group_configs.get(request.group, {})
     if request.broker != NO_LEADER:
         return image.broker_configs.get(request.broker, {})
     return image.cluster_configs

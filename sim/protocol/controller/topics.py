@@ -176,6 +176,7 @@ def _assignments(
             UsableBroker(broker.broker, broker.rack if rack_aware else "", broker.fenced)
             for broker in image.brokers.values()
             if not broker.in_controlled_shutdown
+            and broker.has_open_directory
             and image.memberships.get(broker.broker) != DRAINING
         ),
         unit,

@@ -7,7 +7,7 @@ Source: KIP-630; ``org.apache.kafka.image.publisher.SnapshotGenerator``,
 ``org.apache.kafka.image.MetadataImage.write`` (4.1).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sim.ids import SnapshotId, TopicPartition
@@ -15,6 +15,7 @@ from sim.protocol.kraft.types import Committed, SnapshotLoaded
 from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.protocol.metadata.records import (
     BROKER_RESOURCE,
+    GROUP_RESOURCE,
     MEMBERSHIP,
     TOPIC_RESOURCE,
     AccessControlEntryRecord,
@@ -106,9 +107,8 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
         for number in range(image.partition_counts[name]):
             yield _partition(number, image.partitions[TopicPartition(name, number)])
     yield from _broker_settings(image)
-    for topic, configs in image.topic_configs.items():
-        for name in sorted(configs):
-            yield ConfigRecord(TOPIC_RESOURCE, topic, name, configs[name])
+    yield from _settings(TOPIC_RESOURCE, image.topic_configs)
+    yield from _settings(GROUP_RESOURCE, image.group_configs)
     for entity, quotas in image.client_quotas.items():
         for key, value in quotas.items():
             yield ClientQuotaRecord(entity, key, value)
@@ -129,6 +129,12 @@ def _broker_settings(image: MetadataImage) -> Iterator[ConfigRecord]:
         yield ConfigRecord(BROKER_RESOURCE, str(broker), MEMBERSHIP, image.memberships[broker])
 
 
+def _settings(kind: int, resources: Mapping[str, Mapping[str, str]]) -> Iterator[ConfigRecord]:
+    for resource, configs in resources.items():
+        for name in sorted(configs):
+            yield ConfigRecord(kind, resource, name, configs[name])
+
+
 def feature_records(levels: dict[str, int]) -> Iterator[FeatureLevelRecord]:
     """Finalized features: the metadata version first, the others by name."""
     for name in sorted(levels, key=lambda name: (name != METADATA_VERSION_FEATURE, name)):
@@ -145,6 +151,7 @@ def _registration(registered: BrokerRegistration) -> RegisterBrokerRecord:
         registered.in_controlled_shutdown,
         registered.directories,
         registered.features,
+        registered.cordoned,
     )
 
 

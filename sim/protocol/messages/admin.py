@@ -93,12 +93,14 @@ class CreatePartitionsResponse(Echo):
 
 @dataclass(frozen=True, slots=True)
 class IncrementalAlterConfigsRequest(Request):
-    """Settings to set, or with ``None`` to forget; ``topic`` "" is the whole cluster."""
+    """Settings to set, or with ``None`` to forget, of one resource; without any of the cluster."""
 
     topic: str
     changes: tuple[tuple[str, str | None], ...]
     broker: NodeId = NO_LEADER
-    """Without a topic: the one broker whose settings these are."""
+    """The one broker whose settings these are."""
+    group: str = ""
+    """The one group."""
 
     @property
     def size_bytes(self) -> Bytes:
@@ -108,7 +110,7 @@ class IncrementalAlterConfigsRequest(Request):
     @property
     def resource(self) -> str:
         """``ResourceName``."""
-        return self.topic if self.broker == NO_LEADER else str(self.broker)
+        return self.topic or self.group if self.broker == NO_LEADER else str(self.broker)
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""

@@ -166,11 +166,16 @@ class BrokerHeartbeatRequest(Request):
     want_fence: bool
     want_shut_down: bool
     offline_directories: tuple[str, ...] = ()
+    cordoned_directories: tuple[str, ...] | None = None
+    """Directories that get no new replicas; ``None``: it says nothing of them (KIP-1066)."""
 
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return sizes.broker_heartbeat_request(offline_log_dirs=len(self.offline_directories))
+        return sizes.broker_heartbeat_request(
+            offline_log_dirs=len(self.offline_directories),
+            cordoned_log_dirs=len(self.cordoned_directories or ()),
+        )
 
     def refused(self, error: ErrorCode) -> Response:
         """Response with only an error."""

@@ -306,6 +306,10 @@ EARLIEST_TIMESTAMP = -2
 EARLIEST_LOCAL_TIMESTAMP = -4
 """ListOffsets: the local log start offset (KIP-405)."""
 
+EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
+"""ListOffsets: the first offset that is not in the remote log, -1 if the leader does not know it
+(KIP-1023)."""
+
 
 @dataclass(frozen=True, slots=True)
 class ListOffsetsRequest(Request):

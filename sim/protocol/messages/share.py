@@ -104,6 +104,8 @@ class ShareFetchRequest(Request):
     acknowledgements: tuple[PartitionAcknowledgements, ...] = ()
     record_limit: bool = False
     """True if ``max_records`` is no approximate number (KIP-1206)."""
+    renews: bool = False
+    """``IsRenewAck``: it renews locks, and fetches nothing (KIP-1222)."""
 
     @property
     def size_bytes(self) -> Bytes:

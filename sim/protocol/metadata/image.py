@@ -13,6 +13,7 @@ from sim.ids import NO_LEADER, BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPa
 from sim.protocol.acls import Acl
 from sim.protocol.metadata.records import (
     FENCE,
+    GROUP_RESOURCE,
     MEMBERSHIP,
     TOPIC_RESOURCE,
     AccessControlEntryRecord,
@@ -77,6 +78,18 @@ class BrokerRegistration:
     """Offset of the registration record: a broker that has applied it is caught up."""
     features: SupportedFeatures = ()
     """Features that it supports."""
+    cordoned: tuple[str, ...] | None = None
+    """Log directories that get no new replicas; ``None``: not known (KIP-1066)."""
+
+    @property
+    def has_open_directory(self) -> bool:
+        """True if a directory may get new replicas.
+
+        Source: ``BrokerRegistration.hasUncordonedDirs`` (4.3).
+        """
+        if not self.directories or self.cordoned is None:
+            return True
+        return any(directory not in self.cordoned for directory in self.directories)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +129,8 @@ class MetadataImage:
     """ACLs by their ids, oldest first."""
     controllers: dict[NodeId, ControllerRegistration] = field(default_factory=dict)
     """Controllers that have registered."""
+    group_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Settings of single groups."""
     changed: dict[TopicPartition, None] = field(default_factory=dict)
     """Partitions touched by partition records since the last :meth:`take_changed`, oldest first."""
     reconfigured: dict[str, None] = field(default_factory=dict)
@@ -166,6 +181,7 @@ class MetadataImage:
         self.memberships = fresh.memberships
         self.acls = fresh.acls
         self.controllers = fresh.controllers
+        self.group_configs = fresh.group_configs
 
     def take_changed(self) -> tuple[TopicPartition, ...]:
         """Partitions touched since the last call; a deleted one is not in ``partitions``."""
@@ -199,6 +215,7 @@ class MetadataImage:
             dict(self.memberships),
             dict(self.acls),
             dict(self.controllers),
+            {group: dict(configs) for group, configs in self.group_configs.items()},
         )
 
     def config_of(self, topic: str, name: str, default: str) -> str:
@@ -280,6 +297,7 @@ def _register(image: MetadataImage, record: RegisterBrokerRecord, offset: Offset
         record.directories,
         offset,
         record.features,
+        record.cordoned,
     )
 
 
@@ -304,6 +322,7 @@ def _change_broker(
         fenced=old.fenced if record.fenced == 0 else record.fenced == FENCE,
         in_controlled_shutdown=old.in_controlled_shutdown or record.in_controlled_shutdown == 1,
         directories=record.directories or old.directories,
+        cordoned=old.cordoned if record.cordoned is None else record.cordoned,
     )
 
 
@@ -363,9 +382,22 @@ def _clear_eligible(image: MetadataImage, record: ClearElrRecord, _offset: Offse
             image.changed[key] = None
 
 
+def _configure_group(image: MetadataImage, record: ConfigRecord) -> None:
+    configs = image.group_configs.setdefault(record.resource_name, {})
+    if record.value is None:
+        configs.pop(record.name, None)
+    else:
+        configs[record.name] = record.value
+    if not configs:
+        del image.group_configs[record.resource_name]
+
+
 def _configure(image: MetadataImage, record: ConfigRecord, _offset: Offset) -> None:
     if record.resource_type == TOPIC_RESOURCE:
         configs = image.topic_configs.setdefault(record.resource_name, {})
+    elif record.resource_type == GROUP_RESOURCE:
+        _configure_group(image, record)
+        return
     elif record.resource_name and record.name == MEMBERSHIP:
         _set_membership(image, int(record.resource_name), record.value)
         return

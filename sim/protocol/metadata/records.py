@@ -1,6 +1,6 @@
 """Records of the metadata log, as plain values; ``sim.records.metadata`` encodes them.
 
-Left out: SCRAM credentials, delegation tokens and cordoned directories.
+Left out: SCRAM credentials and delegation tokens.
 
 Source: ``metadata/src/main/resources/common/metadata`` (4.1).
 """
@@ -15,7 +15,7 @@ from sim.protocol.metadata.versions import SupportedFeatures
 FENCE, UNFENCE = 1, -1
 """``BrokerRegistrationChangeRecord.fenced``: fence, unfence; 0 leaves it as it is."""
 
-TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE = 2, 4, 32
 """``ConfigRecord.resource_type``; the broker resource named "" is the cluster's default."""
 
 MEMBERSHIP = "membership"
@@ -52,6 +52,8 @@ class RegisterBrokerRecord:
     directories: tuple[str, ...] = ()
     features: SupportedFeatures = ()
     """Features that it supports."""
+    cordoned: tuple[str, ...] | None = None
+    """Log directories that get no new replicas; ``None``: not known (KIP-1066)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ class PartitionChangeRecord:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRecord:
-    """One setting of a topic or of the cluster; a value of ``None`` deletes it."""
+    """One setting of a topic, a group, a broker or the cluster; ``None`` deletes it."""
 
     resource_type: int
     resource_name: str
@@ -154,13 +156,17 @@ class RemoveAccessControlEntryRecord:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistrationChangeRecord:
-    """A broker is fenced, unfenced, enters controlled shutdown, or has other directories online."""
+    """A broker is fenced, unfenced, enters controlled shutdown, or has other directories online.
+
+    ``cordoned`` directories get no new replicas; ``None``: as before (KIP-1066).
+    """
 
     broker: NodeId
     broker_epoch: BrokerEpoch
     fenced: int = 0
     in_controlled_shutdown: int = 0
     directories: tuple[str, ...] = ()
+    cordoned: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

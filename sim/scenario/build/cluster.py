@@ -211,6 +211,7 @@ class Builder:
         admin = AdminNode(
             host, self.cluster, governing, topics, self.bootstrap,
             self.scenario.quotas, self.scenario.acls,
+            tuple(group.request() for group in self.scenario.groups if group.own),
         )  # fmt: skip
         self.cluster.add(admin)
         return admin

@@ -53,7 +53,7 @@ class ServerSettings:
         )
         self._clients = cluster, scenario.producers, scenario.consumers
         self._voters = tuple(c.node for c in cluster.controllers)
-        self._changing = changed_names(scenario.faults)
+        self._changing = changed_names(scenario.faults, self._config)
         self.file = server_file(self._config, self._changing)
 
     def controller(self) -> ControllerSettings:
@@ -146,6 +146,7 @@ class ServerSettings:
                 directory_failure_timeout_us=config.micros("log.dir.failure.timeout.ms"),
             ),
             group=translate.group_config(config, self._behaviours),
+            offsets_form=translate.offsets_form(config),
             shares=share_groups.share_config(config, self.scenario.consumers, self._behaviours),
             share_coordinator=share_groups.share_coordinator_config(config),
             metadata_log=translate.metadata_log_config(config, self._controller_config().features),

@@ -25,6 +25,7 @@ from sim.protocol.coordinator.transaction.config import TransactionConfig
 from sim.protocol.kraft.metadata_snapshot import SnapshotConfig
 from sim.protocol.kraft.types import QuorumConfig
 from sim.protocol.security.config import is_tls
+from sim.records.consumer_offsets import OffsetsForm
 from sim.scenario.behaviours.versions import is_since
 from sim.scenario.build import tiered
 from sim.scenario.model.machines import (
@@ -106,6 +107,7 @@ def replica_config(
         ),
         writes_isr=behaviours["zk.isr_changes"] == "zookeeper" and zookeeper,
         tiered=config.flag("remote.log.storage.system.enable"),
+        fetches_last_tiered=config.flag("follower.fetch.last.tiered.offset.enable"),
         remote_wait_us=tiered.remote_wait_us(config, behaviours),
         rack_aware_reads=config.text("replica.selector.class") == "RackAwareReplicaSelector",
         balances_leaders_every_us=balance_interval_us(config),
@@ -198,6 +200,16 @@ def group_config(config: Config, behaviours: Mapping[str, str]) -> GroupConfig:
         has_id_field=is_since(config.version, "4.1"),
         size_max=config.number("group.max.size"),
     )
+
+
+def offsets_form(config: Config) -> OffsetsForm:
+    """Versions of values in ``__consumer_offsets`` by the release.
+
+    Source: ``MetadataVersion.{offsetCommitValueVersion,groupMetadataValueVersion}`` (3.9).
+    """
+    is_2_1, is_2_3 = is_since(config.version, "2.1"), is_since(config.version, "2.3")
+    retention_ms = config.number("offsets.retention.minutes") * 60_000
+    return OffsetsForm(3 if is_2_1 else 1, 3 if is_2_3 else 2 if is_2_1 else 1, retention_ms)
 
 
 def quorum_config(config: Config, behaviours: Mapping[str, str]) -> QuorumConfig:

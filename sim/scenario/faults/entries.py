@@ -28,6 +28,7 @@ from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.machines import LatencyModel
 from sim.scenario.releases import upgrades
 from sim.scenario.rules import cross as cross_rules
+from sim.scenario.rules import hardware
 from sim.scenario.rules.quotas import check_replication, quota_of
 from sim.scenario.rules.topic_configs import changes_of, topic_configs, topic_settings
 from sim.scenario.schema import faults as schema
@@ -263,6 +264,7 @@ class _Entry:
         """Settings that brokers may change while they run."""
         try:
             one = self.values.get("broker") is not None
+            hardware.check_cordoned(given.get(hardware.CORDONED), self.cluster.disk.directories)
             return changes_of(given, self.cluster.config, one_broker=one)
         except Problem as problem:
             raise problem.below(key.name) from None

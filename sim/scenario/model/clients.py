@@ -270,6 +270,12 @@ class ConsumerModel(Strict, frozen=True):
     reject_ppm: Share = Field(
         0, alias="reject", description="share of deliveries that the application rejects"
     )
+    renew_us: Duration | None = Field(
+        None,
+        alias="renew",
+        description="of a share group: time after which the application, which works in a thread "
+        "of its own, renews the locks of what it has not finished (KIP-1222)",
+    )
     commits: Literal["auto", "sync", "async"] = Field(
         "auto",
         description="by the client itself (enable.auto.commit), or by the application after "
@@ -294,7 +300,7 @@ class ConsumerSpec(ConsumerModel, frozen=True):
     def meaningless(self) -> Fields:
         """Keys of share groups, outside of them; topics that a pattern matches."""
         topics = ("topics",) if self.pattern else ()
-        return topics if self.is_share else (*topics, "release_ppm", "reject_ppm")
+        return topics if self.is_share else (*topics, "release_ppm", "reject_ppm", "renew_us")
 
     @property
     def is_share(self) -> bool:

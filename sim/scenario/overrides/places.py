@@ -16,6 +16,7 @@ from sim.scenario.text.problems import Problem
 
 _LISTS: Final[Mapping[Scope, str]] = {
     "topic": "topics",
+    "group": "groups",
     "producer": "producers",
     "consumer": "consumers",
 }

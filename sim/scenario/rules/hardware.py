@@ -8,6 +8,7 @@ before what is said of all brokers or all controllers.
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
+from sim.log.directory.names import directory_name
 from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.cluster import ClusterModel, ClusterSpec, ServerSpec
 from sim.scenario.model.hardware import (
@@ -19,10 +20,13 @@ from sim.scenario.model.hardware import (
 from sim.scenario.model.machines import DiskModel, NetworkModel
 from sim.scenario.model.presets import preset
 from sim.scenario.model.types import Strict
-from sim.scenario.text.problems import Problem, nearest
+from sim.scenario.text.problems import Problem, nearest, one_of
 from sim.units import MIB
 
 S = TypeVar("S", bound=Strict)
+CORDONED: Final = "cordoned.log.dirs"
+"""Log directories that get no new replicas (KIP-1066)."""
+
 _ZONES: Final = 3
 _DIRECTORIES_SINCE: Final = "3.7"
 _CLASS, _RACK, _NAME = range(3)
@@ -156,8 +160,8 @@ def network(model: NetworkModel) -> NetworkModel:
     return model.model_copy(update={"client": model.client or model.same_rack})
 
 
-def check_directories(disk: DiskModel, kafka: str) -> None:
-    """Check that the version's KRaft has as many log directories.
+def check_directories(disk: DiskModel, kafka: str, cordoned: str) -> None:
+    """Check that the version's KRaft has as many log directories, and those that are cordoned.
 
     Raises:
         Problem: With a path below ``cluster``.
@@ -171,6 +175,31 @@ def check_directories(disk: DiskModel, kafka: str) -> None:
             f"1, or Kafka {_DIRECTORIES_SINCE} and newer",
             "leave it out, or give a newer cluster.kafka",
         )
+    try:
+        check_cordoned(cordoned, disk.directories)
+    except Problem as problem:
+        raise problem.below("config") from None
+
+
+def check_cordoned(value: object, directories: int) -> None:
+    """Check that cordoned log directories are some of a broker's, or ``*`` for all.
+
+    Raises:
+        Problem: With the setting's name as its path.
+
+    Source: ``KafkaConfig.validateCordonedLogDirs`` (4.3).
+    """
+    words = [word for word in str(value or "").split(",") if word]
+    names = [directory_name(number) for number in range(directories)]
+    if words == ["*"]:
+        return
+    for word in words:
+        if word not in names:
+            raise Problem(
+                (CORDONED,), repr(word), f"{one_of(names)}, or * alone", nearest(word, names)
+            )
+    if len(set(words)) < len(words):
+        raise Problem((CORDONED,), f"{value}", "each directory once")
 
 
 def check_disk(disk: DiskModel) -> None:

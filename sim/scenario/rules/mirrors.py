@@ -264,6 +264,7 @@ def _other(
         consumers=other.consumers,
         quotas=[],
         acls=[],
+        groups={},
         processors=[],
         connectors=[],
         clusters={},

@@ -10,7 +10,7 @@ from typing import Final
 
 from sim.ids import SHARE_STATE_TOPIC
 from sim.protocol.broker.share.config import ShareConfig
-from sim.protocol.broker.share.partition import ShareLimits
+from sim.protocol.broker.share.limits import ShareLimits
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.clients.share.consumer import ShareApplication
 from sim.protocol.coordinator.share.coordinator import ShareCoordinatorConfig
@@ -28,10 +28,14 @@ from sim.scenario.rules.topic_configs import inherited_configs
 from sim.scenario.settings.registry import default_of
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem
+from sim.units import Micros
 
 SINCE: Final = "4.1"
 """The first version that has them as they are here, with ``share.version`` 1."""
 
+
+RENEWS_SINCE: Final = "4.2"
+"""The first version whose share consumers renew locks (KIP-1222)."""
 
 _UNSUPPORTED: Final = (
     "auto.offset.reset",
@@ -106,14 +110,7 @@ def check_share(
         Problem: Where client or broker would refuse it, or it has no effect here.
     """
     if model.group_type is None:
-        for key, share in (("release", model.release_ppm), ("reject", model.reject_ppm)):
-            if share:
-                raise Problem((key,), f"{key} in no share group", "no value", "group.type: share")
-        for name in (SHARE_MODE, SHARE_RESET, SHARE_ACQUIRE):
-            if config[name] != default_of("consumer", name, config.version):
-                raise Problem(
-                    ("config", name), "set outside a share group", "no value", "group.type: share"
-                )
+        _check_outside(model, config)
         return
     if not model.group:
         raise Problem(("group.type",), "share without a group", "a group's name")
@@ -134,6 +131,40 @@ def check_share(
             remedy = f"there is {SHARE_RESET}" if name == "auto.offset.reset" else "leave it out"
             raise Problem(("config", name), "set in a share group", "no value", remedy)
     _check_application(model, config)
+    if model.renew_us is not None:
+        _check_renewal(model.renew_us, config, cluster)
+
+
+def _check_outside(model: ConsumerModel, config: Config) -> None:
+    """Check that an entry that is no share group has no keys of one."""
+    for key, share in (
+        ("release", model.release_ppm),
+        ("reject", model.reject_ppm),
+        ("renew", model.renew_us is not None),
+    ):
+        if share:
+            raise Problem((key,), f"{key} in no share group", "no value", "group.type: share")
+    for name in (SHARE_MODE, SHARE_RESET, SHARE_ACQUIRE):
+        if config[name] != default_of("consumer", name, config.version):
+            raise Problem(
+                ("config", name), "set outside a share group", "no value", "group.type: share"
+            )
+
+
+def _check_renewal(renew_us: Micros, config: Config, cluster: ClusterSpec) -> None:
+    """Check that an application may renew locks.
+
+    Source: KIP-1222; ``ShareConsumerImpl.acknowledge``, ``ShareFetchRequest.Builder``.
+    """
+    key = ("renew",)
+    if renew_us == 0:
+        raise Problem(key, "0us", "more than zero")
+    if config.text(SHARE_MODE) != "explicit":
+        found = "renewals with implicit acknowledgement, which accepts all"
+        raise Problem(key, found, "explicit", f"set config: {{{SHARE_MODE}: explicit}}")
+    for what, release in (("a client", config.version), ("a cluster", cluster.kafka)):
+        if not is_since(release, RENEWS_SINCE):
+            raise Problem(key, f"renewals by {what} of {release}", f"{RENEWS_SINCE} or newer")
 
 
 def _check_application(model: ConsumerModel, config: Config) -> None:
@@ -266,4 +297,6 @@ def member_config(reader: ConsumerConfig, mode: str) -> ConsumerConfig:
 
 def application(members: ConsumerSpec) -> ShareApplication:
     """Answers of members to records."""
-    return ShareApplication(members.is_explicit, members.release_ppm, members.reject_ppm)
+    return ShareApplication(
+        members.is_explicit, members.release_ppm, members.reject_ppm, members.renew_us or 0
+    )

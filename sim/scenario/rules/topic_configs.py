@@ -14,6 +14,7 @@ from sim.faults.broker_configs import AlterBrokerConfig, BrokerConfigChange
 from sim.faults.fault import Fault
 from sim.faults.operations import AlterConfig
 from sim.protocol.metadata.server_configs import TOPIC_NAMES, ServerFile
+from sim.scenario.rules.hardware import CORDONED
 from sim.scenario.scenario import Scenario
 from sim.scenario.settings.registry import SETTINGS, resolve
 from sim.scenario.settings.resolved import Config
@@ -137,6 +138,7 @@ _THREADS: Final = ("num.io.threads", "num.network.threads")
 
 CHANGEABLE: Final[tuple[str, ...]] = (
     *TOPIC_NAMES,
+    CORDONED,
     "follower.replication.throttled.rate",
     "leader.replication.throttled.rate",
     "log.cleaner.backoff.ms",
@@ -182,6 +184,13 @@ def changes_of(
     for name in _THREADS:
         if given.get(name) is not None:
             _check_threads(name, resolved.number(name), config.number(name))
+    if CORDONED in given:
+        if not config.has(CORDONED):
+            raise Problem((CORDONED,), "came with 4.3", f"settings of Kafka {config.version}")
+        if not one_broker:
+            raise Problem(
+                (CORDONED,), "of all brokers at once", "one broker's, as in Kafka", "add broker"
+            )
     if one_broker and "min.insync.replicas" in given:
         raise Problem(
             ("min.insync.replicas",),
@@ -219,9 +228,11 @@ def _check_threads(name: str, count: int, now: int) -> None:
         raise Problem((name,), f"{count}, with {now} in the file", f"{now // 2 or 1} to {now * 2}")
 
 
-def changed_names(faults: Iterable[Fault]) -> tuple[str, ...]:
-    """Broker settings that a calendar changes, each once."""
+def changed_names(faults: Iterable[Fault], config: Config) -> tuple[str, ...]:
+    """Broker settings that a calendar changes, each once, and cordoned directories if there are."""
     found = [change.name for f in faults if isinstance(f, AlterBrokerConfig) for change in f.config]
+    if config.text(CORDONED):
+        found.append(CORDONED)
     return tuple(dict.fromkeys(found))
 
 

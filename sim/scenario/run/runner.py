@@ -229,7 +229,7 @@ class Work(Region):
                 f"the topics did not exist at {show_instant(0)}: {why or 'no answer'}; "
                 "look at cluster.config and the numbers of controllers and brokers"
             )
-        for what, refusal in (("ACLs", admin.acls_refused), ("quotas", admin.quotas_refused)):
+        for what, refusal in admin.refusals:
             if refusal:
                 raise SimulationError(
                     f"the {what} were not set at {show_instant(0)}: {refusal}; look at "

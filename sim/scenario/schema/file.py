@@ -14,6 +14,7 @@ from sim.scenario.model.acls import AclModel
 from sim.scenario.model.apps import ConnectorModel, MirrorModel, ProcessorModel
 from sim.scenario.model.clients import ConsumerModel, ProducerModel
 from sim.scenario.model.cluster import ClusterModel
+from sim.scenario.model.groups import GroupModel
 from sim.scenario.model.machines import QuantilesModel, quantiles
 from sim.scenario.model.quotas import QuotaModel
 from sim.scenario.model.run import RunModel
@@ -78,6 +79,7 @@ class ScenarioModel(Strict, frozen=True):
     consumers: list[ConsumerModel] = Field(default_factory=list)
     quotas: list[QuotaModel] = Field(default_factory=list)
     acls: list[AclModel] = Field(default_factory=list)
+    groups: dict[str, GroupModel] = Field(default_factory=dict)
     processors: list[ProcessorModel] = Field(default_factory=list)
     connectors: list[ConnectorModel] = Field(default_factory=list)
     clusters: dict[str, OtherClusterModel] = Field(default_factory=dict)

@@ -174,6 +174,7 @@ _LOG: Final[tuple[Overlay, ...]] = (
     ),
     *modelled(
         "log.dir.failure.timeout.ms",
+        "cordoned.log.dirs",
         "num.recovery.threads.per.data.dir",
     ),
     *narrowed(

@@ -40,7 +40,7 @@ _DIFFERENCES: Final = (
     (r"connections\.max\.reauth\.ms", _IDENTITY),
     (r"(kafka\.)?(metrics?)\..*|auto\.include\.jmx\.reporter|telemetry\..*", _METRICS),
     (r"enable\.metrics\.push|controller\.performance\..*|log\.cleaner\.hash.*", _METRICS),
-    (r"remote\..*|log\.local\..*|local\..*|follower\.fetch\.last\.tiered\..*", _TIERED),
+    (r"remote\..*|log\.local\..*|local\..*", _TIERED),
     (r"inter\.broker\.protocol\.version|.*message\.format\.version", _VERSION),
     (r".*downconversion\.enable", _VERSION),
     (r".*timestamp\.difference\.max\.ms", "timestamps are not bounded by it, as by default"),
@@ -61,7 +61,6 @@ _DIFFERENCES: Final = (
     (r"offsets\.commit\.required\.acks", "a commit waits for all replicas in sync, as by default"),
     (r".*\.compression\.codec", _TOPICS),
     (r"log\.preallocate", "files hold exactly what was written"),
-    (r"cordoned\.log\.dirs", "no log directory is closed to new replicas"),
     (r"(broker\.id\.generation\.enable|reserved\.broker\.max\.id)", "ids are the scenario's"),
 )
 

@@ -28,6 +28,7 @@ from sim.scenario.settings.types import (
 DEFINITIONS: Final[dict[Scope, tuple[str, ...]]] = {
     "broker": ("broker", "broker quota", "client quota", "ip quota"),
     "topic": ("topic",),
+    "group": ("group",),
     "producer": ("producer",),
     "consumer": ("consumer",),
     "streams": ("streams",),

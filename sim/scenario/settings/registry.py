@@ -14,6 +14,7 @@ from sim.scenario.behaviours.versions import DEFAULT, is_since
 from sim.scenario.settings.broker import BROKER_SETTINGS
 from sim.scenario.settings.clients import CONSUMER_SETTINGS, PRODUCER_SETTINGS
 from sim.scenario.settings.connect import CONNECT_SETTINGS
+from sim.scenario.settings.groups import GROUP_SETTINGS, broker_synonym
 from sim.scenario.settings.kafka import defined, difference, summary
 from sim.scenario.settings.mirrors import MIRROR_SETTINGS
 from sim.scenario.settings.overlay import Overlay, declared
@@ -27,6 +28,7 @@ from sim.scenario.text.problems import Problem, gather, nearest
 _OVERLAYS: Final[Mapping[Scope, Sequence[Overlay | Setting]]] = {
     "broker": BROKER_SETTINGS,
     "topic": TOPIC_SETTINGS,
+    "group": GROUP_SETTINGS,
     "producer": PRODUCER_SETTINGS,
     "consumer": CONSUMER_SETTINGS,
     "streams": STREAMS_SETTINGS,
@@ -89,6 +91,7 @@ def overlays(scope: Scope) -> tuple[Overlay, ...]:
 _PLACES: Final[Mapping[Scope, str]] = {
     "broker": "cluster.config",
     "topic": "topics.NAME.config",
+    "group": "groups.NAME.config",
     "producer": "producers[].config",
     "consumer": "consumers[].config",
     "streams": "processors[].config",
@@ -108,7 +111,7 @@ def resolve(
     Args:
         scope: Whose settings these are.
         given: Names and values as the scenario has them.
-        inherited: A topic's broker settings, from which Kafka's synonyms are taken.
+        inherited: A topic's or a group's broker settings, from which Kafka's synonyms are taken.
         version: Kafka's, unless they are inherited, and so of the brokers' version.
 
     Raises:
@@ -118,7 +121,7 @@ def resolve(
     version = version if inherited is None else inherited.version
     known = settings_at(version)[scope]
     values: dict[str, SettingValue] = {
-        name: _inherited(name, inherited, setting.default)
+        name: _inherited(scope, name, inherited, setting.default)
         for name, setting in known.items()
         if setting.is_modelled
     }
@@ -153,9 +156,13 @@ def _parsed(scope: Scope, name: str, raw: object, version: str) -> tuple[str, Se
     return name, value
 
 
-def _inherited(name: str, broker: Config | None, default: SettingValue) -> SettingValue:
+def _inherited(
+    scope: Scope, name: str, broker: Config | None, default: SettingValue
+) -> SettingValue:
     if broker is None:
         return default
+    if scope == "group":
+        return broker.get(broker_synonym(name), default)
     for synonym, factor in broker_settings(name):
         given = broker[synonym]
         if given is not None:

@@ -19,6 +19,7 @@ TIERED_SETTINGS: Final[tuple[Overlay | Setting, ...]] = (
         "remote.fetch.max.wait.ms",
         "log.local.retention.ms",
         "log.local.retention.bytes",
+        "follower.fetch.last.tiered.offset.enable",
     ),
     Setting("rlmm.config.remote.log.metadata.topic.num.partitions", "int", 50, 1),
     Setting("rlmm.config.remote.log.metadata.topic.replication.factor", "int", 3, 1),

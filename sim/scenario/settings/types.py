@@ -12,7 +12,7 @@ from sim.scenario.settings.resolved import SettingValue
 from sim.scenario.text.problems import Problem, nearest
 
 Scope: TypeAlias = Literal[
-    "broker", "topic", "producer", "consumer", "streams", "mirror", "connect"
+    "broker", "topic", "group", "producer", "consumer", "streams", "mirror", "connect"
 ]
 """Owner of a setting; a controller's settings are a broker's."""
 

@@ -92,6 +92,35 @@ class ShareStates:
 ShareStatesRow: TypeAlias = tuple[int, int, str, str, int, int, int, int, str, int, str, str]
 
 
+class ShareRenewals:
+    """Columns of ``share_renewals``."""
+
+    T_US: Final = 0
+    BROKER: Final = 1
+    GROUP: Final = 2
+    TOPIC: Final = 3
+    PARTITION: Final = 4
+    LEADER_EPOCH: Final = 5
+    FIRST_OFFSET: Final = 6
+    LAST_OFFSET: Final = 7
+    CONSUMER: Final = 8
+    UNTIL_US: Final = 9
+
+    @staticmethod
+    def row(
+        broker: int, group: str, topic: str, partition: int, *, leader_epoch: int,
+        first_offset: int, last_offset: int, consumer: str, until_us: int,
+    ) -> Emit:
+        """Make a row of ``share_renewals``."""
+        return Emit("share_renewals", (
+            broker, group, topic, partition, leader_epoch, first_offset, last_offset, consumer,
+            until_us,
+        ))
+
+
+ShareRenewalsRow: TypeAlias = tuple[int, int, str, str, int, int, int, int, str, int]
+
+
 class ShareAcknowledgements:
     """Columns of ``share_acknowledgements``."""
 

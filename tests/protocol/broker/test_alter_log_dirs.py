@@ -43,6 +43,9 @@ class ToyDirs:
     def has_directory(self, directory):
         return directory in IDS
 
+    def is_cordoned(self, _directory):
+        return False
+
     def is_directory_online(self, directory):
         return directory not in self.offline
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from sim.protocol.broker.share.partition import ACCEPT, RELEASE, ShareLimits, SharePartition
+from sim.protocol.broker.share.limits import ShareLimits
+from sim.protocol.broker.share.partition import ACCEPT, RELEASE, SharePartition
 from sim.protocol.messages.share_records import RecordState
 from tests.kips.test_kip_932 import say
 

@@ -59,7 +59,9 @@ class Broker:
             partition_counts={SHARE_STATE_TOPIC: 1},
             leader_of=lambda _place: 1,
             brokers={1: SimpleNamespace(fenced=False)},
+            group_configs={},
         )
+        self.image = image
         self.machine = SharePartitionManager(
             1, ShareConfig(from_earliest=("g",)), self, lambda: image, lambda: 0.5
         )

@@ -209,3 +209,19 @@ def test_every_response_to_an_administrator_names_its_errors():
     assert [[error for _, error in a.named_errors()] for a in answers] == [[E.NONE]] * len(answers)
     with pytest.raises(AssertionError, match="not a response to an administrator: HeartbeatRes"):
         HeartbeatResponse(E.NONE).named_errors()
+
+
+def test_settings_of_a_group_are_records_of_their_own_kind_and_touch_nothing_else():
+    desk = Desk()
+    desk.create()
+    limit = (("share.delivery.count.limit", "3"), ("min.insync.replicas", "1"))
+    request = IncrementalAlterConfigsRequest("", limit, group="work")
+    assert desk.ask(request).error is E.NONE
+    image = desk.controller.image
+    assert image.group_configs == {"work": dict(limit)}
+    assert not image.cluster_configs.get("share.delivery.count.limit")
+    assert is_no_op(image, request)
+    assert not is_no_op(image, IncrementalAlterConfigsRequest("", limit, group="other"))
+    gone = tuple((name, None) for name, _ in limit)
+    assert desk.ask(IncrementalAlterConfigsRequest("", gone, group="work")).error is E.NONE
+    assert desk.controller.image.group_configs == {}

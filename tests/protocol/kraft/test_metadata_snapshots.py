@@ -307,3 +307,13 @@ def test_the_log_is_cleaned_every_minute():
     member.fire("clean")
     assert len(cleaned) == 1
     assert member.timers["clean"] == 120 * SECOND
+
+
+def test_a_snapshot_has_the_settings_of_groups():
+    own = mr.ConfigRecord(mr.GROUP_RESOURCE, "work", "share.delivery.count.limit", "3")
+    image = replayed((*RECORDS, own))
+    assert own in list(image_records(image))
+    again = MetadataImage()
+    again.load(image.offset, image.epoch, image_records(image))
+    assert again.group_configs == {"work": {"share.delivery.count.limit": "3"}}
+    assert image.copy().group_configs == again.group_configs

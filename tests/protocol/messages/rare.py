@@ -57,6 +57,8 @@ QUOTAS = admin.AlterClientQuotasRequest((QUOTA,))
 PARTS = [{"partitions": [{}]}]
 
 RARE = [
+    (cluster.BrokerHeartbeatRequest(1, 1, 1, False, False, (), (UUID, UUID)),
+     {"cordonedLogDirs": [UUID, UUID]}),
     (admin.IncrementalAlterConfigsRequest("", (("log.retention.ms", None),), 12),
      {"resources": [{"resourceName": "12", "configs": [{"name": "log.retention.ms"}]}]}),
     (admin.UpdateFeaturesResponse(NONE, LONG), {"errorMessage": LONG}),

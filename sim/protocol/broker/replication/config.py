@@ -64,6 +64,9 @@ class ReplicaManagerConfig:
     """``num.replica.alter.log.dirs.threads``."""
     tiered: bool = False
     """``remote.log.storage.system.enable``: topics may have a remote log (KIP-405)."""
+    fetches_last_tiered: bool = False
+    """``follower.fetch.last.tiered.offset.enable``: a new follower of a tiered topic fetches from
+    the end of the remote log on (KIP-1023)."""
     remote_wait_us: Micros | None = 500 * MS
     """``remote.fetch.max.wait.ms``; ``None``: remote reads wait as long as others, as until 3.7
     (KIP-1018)."""

@@ -5,7 +5,7 @@ Source: ``ShareGroupConfig``, ``GroupConfig``.
 
 from dataclasses import dataclass, field
 
-from sim.protocol.broker.share.partition import ShareLimits
+from sim.protocol.broker.share.limits import ShareLimits
 from sim.units import SECOND, Micros
 
 

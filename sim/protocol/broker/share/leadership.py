@@ -6,10 +6,11 @@ from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.broker.share.effects import Effects
-from sim.protocol.broker.share.partition import ShareLimits, SharePartition
+from sim.protocol.broker.share.limits import ShareLimits
+from sim.protocol.broker.share.partition import SharePartition
 from sim.protocol.messages.share import WriteShareGroupStateRequest
 from sim.protocol.messages.share_records import ShareKey, StateBatch
-from sim.trace.rows.share import SharePartitions, ShareStates
+from sim.trace.rows.share import SharePartitions, ShareRenewals, ShareStates
 from sim.units import NEVER, Micros
 
 
@@ -68,6 +69,8 @@ class LedShare:
         share = self.share
         assert share is not None, "it is loaded"
         self.write_state_rows(broker, names, out)
+        if share.renewals:
+            self._write_renewals(broker, names, out)
         if share.start_offset != self._traced_start:
             self.write_start_row(broker, "moved", out)
         deadline = share.next_deadline()
@@ -75,6 +78,30 @@ class LedShare:
             out.append(fx.SetTimer(self.timer, max(deadline, now)))
         else:
             out.append(fx.CancelTimer(self.timer))
+
+    def use(self, limits: ShareLimits) -> None:
+        """Takes other settings of its group."""
+        self.limits = limits
+        if self.share is not None:
+            self.share.use(limits)
+
+    def _write_renewals(self, broker: NodeId, names: Mapping[str, str], out: Effects) -> None:
+        share = self.share
+        assert share is not None, "it is loaded"
+        for renewal in share.renewals:
+            out.append(
+                ShareRenewals.row(
+                    broker,
+                    self.key.group,
+                    *self.place,
+                    leader_epoch=self.epoch,
+                    first_offset=renewal.first,
+                    last_offset=renewal.last,
+                    consumer=names.get(renewal.member, renewal.member),
+                    until_us=renewal.until,
+                )
+            )
+        share.renewals.clear()
 
     def write_state_rows(self, broker: NodeId, names: Mapping[str, str], out: Effects) -> None:
         """Writes records' state changes to the trace."""

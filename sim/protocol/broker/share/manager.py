@@ -26,8 +26,9 @@ from sim.protocol.broker.replication.events import HighWatermarkMoved, Leadershi
 from sim.protocol.broker.share.config import ShareConfig
 from sim.protocol.broker.share.effects import Effects, ShareSessionOpened
 from sim.protocol.broker.share.leadership import LedShare
+from sim.protocol.broker.share.limits import ShareLimits
 from sim.protocol.broker.share.partition import SharePartition
-from sim.protocol.broker.share.persister import SharePersister
+from sim.protocol.broker.share.persister import FENCED, SharePersister, member_error
 from sim.protocol.broker.share.sessions import ShareSession, ShareSessions
 from sim.protocol.coordinator.share.records import UNINITIALIZED
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
@@ -132,6 +133,9 @@ class SharePartitionManager:
         self._authorizer = authorizer
         self._broker = broker
         self._replicas = replicas
+        self._image = image
+        self._configured = False
+        """True if a group had settings of its own when an event was last handled."""
         self._persister = SharePersister(image, config.request_timeout_us, unit)
         self._sessions = ShareSessions(config.sessions_max)
         self._shared: dict[tuple[str, TopicPartition], LedShare] = {}
@@ -146,6 +150,7 @@ class SharePartitionManager:
 
     def handle(self, event: ShareEvent, now: Micros) -> Effects:
         """Handles an event; returns effects in order."""
+        self._configure()
         match event:
             case RequestReceived():
                 self._request(event, now)
@@ -173,6 +178,18 @@ class SharePartitionManager:
         shared = self._shared.get((group, partition))
         return None if shared is None else shared.share
 
+    def _configure(self) -> None:
+        """Takes the settings of groups as this broker's metadata has them now."""
+        configs = self._image().group_configs
+        if configs or self._configured:
+            self._configured = bool(configs)
+            for shared in self._shared.values():
+                shared.use(self._limits_of(shared.key.group))
+
+    def _limits_of(self, group: str) -> ShareLimits:
+        configs = self._image().group_configs.get(group)
+        return self.config.limits.of_group(configs) if configs else self.config.limits
+
     # -- requests ---------------------------------------------------------------------------------
 
     def _request(self, event: RequestReceived, now: Micros) -> None:
@@ -185,6 +202,8 @@ class SharePartitionManager:
             self._names[session.member_id] = session.client
             self._out.append(ShareSessionOpened(token, session.group, session.member_id))
             answer = _Answer(token, session, fetch=request, deadline=now + request.max_wait_us)
+            # A renewed lock might expire while the fetch waits: it brings no records (KIP-1222).
+            answer.is_fetched = request.renews
         else:
             assert isinstance(request, ShareAcknowledgeRequest), f"not for it: {request}"
             session = self._sessions.acknowledge(request)
@@ -234,8 +253,11 @@ class SharePartitionManager:
             missing = led if isinstance(led, ErrorCode) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             answer.errors[place] = missing
             return
-        error, token, states = shared.share.acknowledge(session.member_id, acknowledged.said)
+        share, member = shared.share, session.member_id
+        error, token, states = share.acknowledge(member, acknowledged.said, now)
         answer.errors[place] = error
+        if share.renewals:
+            self._write_rows(shared, now)
         if token:
             answer.open += 1
             self._write(shared, token, states, answer, now)
@@ -351,7 +373,8 @@ class SharePartitionManager:
                 )  # fmt: skip
             results.append(result)
         results += [ShareFetchResult(place, acknowledge_error=errors[place]) for place in errors]
-        return ShareFetchResponse(ErrorCode.NONE, tuple(results), self.config.limits.lock_us)
+        lock_us = self._limits_of(answer.session.group).lock_us
+        return ShareFetchResponse(ErrorCode.NONE, tuple(results), lock_us)
 
     # -- share partitions -------------------------------------------------------------------------
 
@@ -361,7 +384,7 @@ class SharePartitionManager:
         shared = self._shared.get((group, place))
         if shared is None:
             key = ShareKey(group, replica.topic_id, place.partition)
-            shared = LedShare(key, place, replica.leader_epoch, self.config.limits)
+            shared = LedShare(key, place, replica.leader_epoch, self._limits_of(group))
             self._shared[group, place] = shared
             self._replicas.watch(place)
             request = ReadShareGroupStateRequest(key, replica.leader_epoch)
@@ -376,7 +399,7 @@ class SharePartitionManager:
             return
         replica = self._replicas.led(shared.place)
         if isinstance(replica, ErrorCode) or error is not ErrorCode.NONE:
-            shared.error = replica if isinstance(replica, ErrorCode) else _member_error(error)
+            shared.error = replica if isinstance(replica, ErrorCode) else member_error(error)
             return
         assert replica.leader_epoch == shared.epoch, "another leadership has a state of its own"
         assert isinstance(response, ReadShareGroupStateResponse)
@@ -434,14 +457,14 @@ class SharePartitionManager:
             self._write_rows(shared, now)
             if late:
                 self._write(shared, 0, late, None, now)
-            if error in _FENCED:
+            if error in FENCED:
                 self._fence(shared)
         else:  # the leadership has ended, and its write counts
             shared.write_state_rows(self._broker, self._names, self._out)
         if answer is not None:
             answer.open -= 1
             if error is not ErrorCode.NONE:
-                answer.errors[shared.place] = _member_error(error)
+                answer.errors[shared.place] = member_error(error)
 
     def _write_rows(self, shared: LedShare, now: Micros) -> None:
         shared.write_rows(self._broker, self._names, now, self._out)
@@ -474,22 +497,3 @@ def _batches(replica: Replica, offset: Offset, capacity: int, max_bytes: Bytes) 
 
 _READ_BYTES: Bytes = 64 * KIB
 """Bytes of one read of a log: most fetches need no more."""
-
-_FENCED = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH})
-
-_MEMBER_ERRORS = {
-    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.FENCED_STATE_EPOCH,
-    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
-}
-
-
-def _member_error(error: ErrorCode) -> ErrorCode:
-    """A member's error for a coordinator's error.
-
-    Source: ``SharePartition.fetchPersisterError``.
-    """
-    return _MEMBER_ERRORS.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -20,13 +20,14 @@ from typing import NamedTuple
 
 from sim.error_codes import ErrorCode
 from sim.ids import Offset
+from sim.protocol.broker.share.limits import ShareLimits
 from sim.protocol.messages.share_records import Acknowledgement, Acquired, RecordState, StateBatch
-from sim.units import NEVER, SECOND, Micros
+from sim.units import NEVER, Micros
 
-GAP, ACCEPT, RELEASE, REJECT = 0, 1, 2, 3
+GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4
 """Acknowledgement types; a gap is an offset without a record for the application."""
 
-ACKNOWLEDGE_TYPES = ("gap", "accept", "release", "reject")
+ACKNOWLEDGE_TYPES = ("gap", "accept", "release", "reject", "renew")
 """Names of the types, by number."""
 
 FOUND = ("found accepted", "found rejected", "found at the limit")
@@ -40,40 +41,6 @@ _OUTCOME = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ShareLimits:
-    """A broker's settings for share partitions; defaults are Kafka's."""
-
-    lock_us: Micros = 30 * SECOND
-    """``group.share.record.lock.duration.ms``."""
-    deliveries_max: int = 5
-    """``group.share.delivery.count.limit``."""
-    in_flight_max: int = 2_000
-    """``group.share.partition.max.record.locks``: a bound for new records, in whole batches."""
-    isolates: bool = False
-    """True if records that are given back again and again are delivered in ever smaller numbers,
-    at last alone (KAFKA-17541, 4.2); not a setting."""
-    counts: bool = False
-    """True if the number of completed records in flight is written with their states (KIP-1226,
-    4.2); not a setting."""
-
-    def alone(self, deliveries: int, size: int) -> int:
-        """Largest number of records of so many deliveries that are acquired together; 0: any.
-
-        Args:
-            deliveries: Of the first of them, so far.
-            size: Number of records that were acquired with it when it was new.
-
-        Source: ``SharePartition.acquireSubsetBatchRecords`` (4.2).
-        """
-        threshold = max(2, -(-self.deliveries_max // 2))
-        if not self.isolates or deliveries < threshold:
-            return 0
-        if deliveries == self.deliveries_max - 1 and self.deliveries_max > 2:
-            return 1
-        return max(1, size >> (deliveries - threshold + 1))
-
-
 class StateChange(NamedTuple):
     """Records with a new state, for the trace; ``member`` had or has them."""
 
@@ -83,6 +50,15 @@ class StateChange(NamedTuple):
     delivery_count: int
     member: str
     reason: str
+
+
+class Renewal(NamedTuple):
+    """Records whose acquisition lock was renewed by their member, for the trace."""
+
+    first: Offset
+    last: Offset
+    member: str
+    until: Micros
 
 
 @dataclass(slots=True)
@@ -127,6 +103,8 @@ class SharePartition:
         """SPEO: nothing from here on was delivered yet."""
         self.changes: list[StateChange] = []
         """Changes of states, until the caller takes them."""
+        self.renewals: list[Renewal] = []
+        """Renewed locks, likewise."""
         self._limits = limits
         self._runs: list[_Run] = []
         self._token = 0
@@ -161,6 +139,10 @@ class SharePartition:
             return -1
         done = [run for run in self._runs if run.state.is_terminal]
         return sum(run.last - run.first + 1 for run in done)
+
+    def use(self, limits: ShareLimits) -> None:
+        """Takes other settings; locks that are held keep their ends."""
+        self._limits = limits
 
     # -- views ------------------------------------------------------------------------------------
 
@@ -287,9 +269,13 @@ class SharePartition:
     # -- acknowledgements --------------------------------------------------------------------------
 
     def acknowledge(
-        self, member: str, said: Iterable[Acknowledgement]
+        self, member: str, said: Iterable[Acknowledgement], now: Micros
     ) -> tuple[ErrorCode, int, tuple[StateBatch, ...]]:
         """Applies a member's acknowledgements, all of them or, with an error, none.
+
+        Renewals change no state and are not written; those before an error count (KIP-1222).
+
+        Source: ``SharePartition.acknowledge``, ``acknowledgeCompleteBatch`` (4.3).
 
         Returns:
             The error; the token for :meth:`settle`, 0 if there is nothing to write; and the states
@@ -302,10 +288,15 @@ class SharePartition:
             if len(each.types) not in {1, each.last - each.first + 1}:
                 return ErrorCode.INVALID_REQUEST, 0, ()
             chosen += _of_one_type(each, self.start_offset)
-        for first, last, _ in chosen:
+        for first, last, kind in chosen:
             for run in self._between(first, last):
                 if not self._is_acquired(run) or run.member != member:
                     return ErrorCode.INVALID_RECORD_STATE, 0, ()
+            if kind == RENEW:
+                if not self._limits.renews:
+                    return ErrorCode.INVALID_RECORD_STATE, 0, ()
+                self._renew(first, last, now + self._limits.lock_us)
+        chosen = [each for each in chosen if each[2] != RENEW]
         if not chosen:
             return ErrorCode.NONE, 0, ()
         self._token += 1
@@ -315,6 +306,14 @@ class SharePartition:
             for run in self._between(first, last):
                 self._begin(run, _OUTCOME[kind], ACKNOWLEDGE_TYPES[kind])
         return ErrorCode.NONE, self._token, self._written(self._token)
+
+    def _renew(self, first: Offset, last: Offset, until: Micros) -> None:
+        """Begins the acquisition locks of records again."""
+        self._split(first)
+        self._split(last + 1)
+        for run in self._between(first, last):
+            run.until = until
+            self.renewals.append(Renewal(run.first, run.last, run.member, until))
 
     def release(self, member: str) -> tuple[int, tuple[StateBatch, ...]]:
         """A member has left: releases its records. As :meth:`acknowledge`, without an error."""

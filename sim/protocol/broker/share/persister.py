@@ -44,6 +44,27 @@ _TRY_AGAIN = frozenset(
     }
 )
 
+FENCED = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH})
+"""Errors of a coordinator after which the leader knows that it was deposed."""
+
+_MEMBER_ERRORS = {
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.FENCED_STATE_EPOCH,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+
+
+def member_error(error: ErrorCode) -> ErrorCode:
+    """A member's error for a coordinator's error.
+
+    Source: ``SharePartition.fetchPersisterError``.
+    """
+    return _MEMBER_ERRORS.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
 StateRequest: TypeAlias = ReadShareGroupStateRequest | WriteShareGroupStateRequest
 
 OnStateResponse: TypeAlias = Callable[[Response | None, ErrorCode, Micros], None]

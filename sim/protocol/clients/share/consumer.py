@@ -3,9 +3,14 @@
 The application polls, processes each record, and polls again. With implicit acknowledgement the
 next poll accepts all that the last one returned; with explicit acknowledgement the application
 accepts, releases or rejects each record. Records without an acknowledgement when it closes are
-delivered to others. Left out: ``commitSync``, renewal of locks (4.2).
+delivered to others.
 
-Source: ``ShareConsumerImpl``, ``ShareMembershipManager`` (4.1); KIP-932.
+An application that renews locks works in a thread of its own: every so often the polling thread
+acknowledges what is finished, renews the locks of all else, and polls until it knows for which of
+them that counts; it gives up the others (KIP-1222). Left out: ``commitSync``.
+
+Source: ``ShareConsumerImpl``, ``ShareMembershipManager`` (4.1), ``ShareInFlightBatch`` (4.2);
+KIP-932, KIP-1222.
 """
 
 from collections.abc import Callable
@@ -35,6 +40,8 @@ class ShareApplication:
     """Deliveries that it releases."""
     reject_ppm: int = 0
     """Deliveries that it rejects."""
+    renew_us: Micros = 0
+    """Time after which it renews the locks of what it has not finished; 0: it never does."""
 
     def __post_init__(self) -> None:
         assert self.explicit or not self.release_ppm + self.reject_ppm, "it says nothing"
@@ -75,7 +82,10 @@ class ShareConsumer(PollLoop):
             link, self._finder, member_id, holdings, lambda: self.config.topics
         )
         self._in_hand: list[Received] = []
-        """Records of the last poll without an acknowledgement so far."""
+        """Records of the last poll without an acknowledgement so far, or whose locks are being
+        renewed."""
+        self._began_us: Micros = 0
+        """Instant at which the work on the first of them began."""
 
     def assignment(self) -> tuple[TopicPartition, ...]:
         """Its partitions, sorted; other members may have them too."""
@@ -90,6 +100,10 @@ class ShareConsumer(PollLoop):
             if self._link.error is not ErrorCode.NONE:
                 self._close(now)
                 return
+            if self._in_hand:
+                if not self._take_renewed(now):
+                    return
+                continue
             self._in_hand = self._fetcher.collect(self.config.poll_records_max)
             if not self._in_hand:
                 self._fetcher.fetch(now)
@@ -98,24 +112,65 @@ class ShareConsumer(PollLoop):
             self._process(now)
 
     def _process(self, now: Micros) -> None:
-        """The application works on what it got."""
-        count = sum(got.last - got.first + 1 for got in self._in_hand)
-        took = count * self.config.processing_us
+        """The application begins to work on what it got."""
+        self._began_us = now
+        self._work(now)
+
+    def _work(self, now: Micros) -> None:
+        """The application works until it is done, or renews locks."""
+        done_at = self._began_us + self._count() * self.config.processing_us
+        took = max(0, done_at - now)
+        if self.application.renew_us:
+            took = min(took, self.application.renew_us)
         if took == 0:
             self._processed(now)
         else:
             self._busy(took, self._processed, now)
 
-    def _processed(self, now: Micros) -> None:  # noqa: ARG002 - a timer's
-        """Acknowledges each record, and polls again."""
+    def _count(self) -> int:
+        return sum(got.last - got.first + 1 for got in self._in_hand)
+
+    def _processed(self, now: Micros) -> None:
+        """Acknowledges each finished record, renews the locks of the others, and polls again."""
+        left = self._count()
+        if self.application.renew_us and self.config.processing_us:
+            left = min(left, (now - self._began_us) // self.config.processing_us)
+            self._began_us += left * self.config.processing_us
+        unfinished: list[Received] = []
         for got in self._in_hand:
-            types: tuple[int, ...] = (ACCEPT,)
-            if self.application.explicit:
-                drawn = [self._type() for _ in range(got.last - got.first + 1)]
-                types = tuple(drawn) if any(kind != drawn[0] for kind in drawn) else (drawn[0],)
-            self._fetcher.say(got.node, got.partition, Acknowledgement(got.first, got.last, types))
-        self._in_hand = []
+            count = min(left, got.last - got.first + 1)
+            left -= count
+            if count:
+                self._acknowledge(got, count)
+            if got.first + count <= got.last:
+                unfinished.append(got._replace(first=got.first + count))
+        for got in unfinished:
+            self._fetcher.renew(got)
+        self._in_hand = unfinished
         self._polling = True
+
+    def _acknowledge(self, got: Received, count: int) -> None:
+        """Acknowledges the first records."""
+        types: tuple[int, ...] = (ACCEPT,)
+        if self.application.explicit:
+            drawn = [self._type() for _ in range(count)]
+            types = tuple(drawn) if any(kind != drawn[0] for kind in drawn) else (drawn[0],)
+        said = Acknowledgement(got.first, got.first + count - 1, types)
+        self._fetcher.say(got.node, got.partition, said)
+
+    def _take_renewed(self, now: Micros) -> bool:
+        """Continues with records whose locks are renewed; false while that is not known."""
+        renewed = self._fetcher.take_renewed()
+        if renewed is None:
+            self._fetcher.fetch(now)
+            return False
+        head = self._in_hand[0]
+        self._in_hand = [got for got in self._in_hand if (got.partition, got.first) in renewed]
+        if self._in_hand:
+            if self._in_hand[0] is not head:  # the work on it was in vain
+                self._began_us = now
+            self._work(now)
+        return True
 
     def _type(self) -> int:
         application = self.application

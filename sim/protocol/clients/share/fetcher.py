@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, TopicPartition
-from sim.protocol.broker.share.partition import ACKNOWLEDGE_TYPES, GAP
+from sim.protocol.broker.share.partition import ACKNOWLEDGE_TYPES, GAP, RENEW
 from sim.protocol.clients.consumer.context import ConsumerLink
 from sim.protocol.clients.consumer.effects import delivery
 from sim.protocol.clients.consumer.metadata import ConsumerMetadata
@@ -88,6 +88,9 @@ class ShareFetcher:
         self._assigned: tuple[TopicPartition, ...] = ()
         self._sessions: dict[NodeId, _Session] = {}
         self._buffer: deque[_Buffered] = deque()
+        self._renewing = 0
+        """Renewals without an outcome."""
+        self._renewed: set[tuple[TopicPartition, Offset]] = set()
         self._turn: NodeId = -1
         """Broker of the last fetch with a limit of records."""
         self._not_before: dict[TopicPartition, Micros] = {}
@@ -124,6 +127,18 @@ class ShareFetcher:
     def say(self, node: NodeId, partition: TopicPartition, said: Acknowledgement) -> None:
         """Queues acknowledgements of a broker's records."""
         self._session(node).said.setdefault(partition, []).append(said)
+
+    def renew(self, got: Received) -> None:
+        """Queues a renewal of the records' locks (KIP-1222)."""
+        self.say(got.node, got.partition, Acknowledgement(got.first, got.last, _RENEWAL))
+        self._renewing += 1
+
+    def take_renewed(self) -> set[tuple[TopicPartition, Offset]] | None:
+        """Partition and first offset of each renewal that counts; ``None`` before all outcomes."""
+        if self._renewing:
+            return None
+        found, self._renewed = self._renewed, set()
+        return found
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -202,17 +217,20 @@ class ShareFetcher:
         dropped = tuple(place for place in session.known if place not in requested)
         session.known = dict.fromkeys(requested)
         said, session.said = session.said, {}
+        # Source: ``ShareSessionHandler.newShareFetchBuilder`` (4.2).
+        renews = self._renewing > 0 and _renews(said)
         request = ShareFetchRequest(
             config.group_id,
             self._member_id,
             session.epoch,
-            config.fetch_wait_us_max,
-            config.fetch_bytes_max,
-            config.poll_records_max,
+            0 if renews else config.fetch_wait_us_max,
+            0 if renews else config.fetch_bytes_max,
+            0 if renews else config.poll_records_max,
             new,
             dropped,
             _packed(said),
             config.share_record_limit,
+            renews,
         )
         session.in_flight = session.is_fetching = True
         self._link.send(node, request, partial(self._on_fetched, session, said))
@@ -329,6 +347,10 @@ class ShareFetcher:
         """Writes the outcome of acknowledgements to the trace."""
         for place, runs in said.items():
             for run in runs:
+                if run.types == _RENEWAL:
+                    self._renewing -= 1
+                    if error is ErrorCode.NONE:
+                        self._renewed.add((place, run.first))
                 kinds = sorted({ACKNOWLEDGE_TYPES[kind] for kind in run.types})
                 self._link.emit(
                     ShareAcknowledgements.row(
@@ -342,6 +364,14 @@ class ShareFetcher:
                         error=error.name,
                     )
                 )
+
+
+_RENEWAL = (RENEW,)
+"""Types of an acknowledgement that renews locks."""
+
+
+def _renews(said: Said) -> bool:
+    return any(run.types == _RENEWAL for runs in said.values() for run in runs)
 
 
 def _packed(said: Said) -> tuple[PartitionAcknowledgements, ...]:

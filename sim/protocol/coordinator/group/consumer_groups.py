@@ -109,7 +109,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
             return ErrorCode.NONE
         known = group.static_member(request.instance_id)
         if epoch == JOIN_EPOCH:
-            full = len(group.members) >= self._settings.max_size
+            full = len(group.members) >= self._settings(request.group).max_size
             if full and request.member_id not in group.members:
                 return ErrorCode.GROUP_MAX_SIZE_REACHED
             taken = known is not None and known.epoch != STATIC_LEAVE_EPOCH

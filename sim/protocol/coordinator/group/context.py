@@ -9,7 +9,7 @@ Source: ``org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime``,
 ``GroupMetadataManager.appendForGroup``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeAlias, TypeVar
@@ -59,6 +59,21 @@ class ModernGroupConfig:
     assignment_interval_us: Micros = 0
     """``group.consumer.assignment.interval.ms``, ``group.share.assignment.interval.ms``: the least
     time between two target assignments; 0 before 4.3, where each new epoch has one at once."""
+
+    def of_group(self, configs: Mapping[str, str], kind: str) -> "ModernGroupConfig":
+        """These for a group that has settings of its own; ``kind`` is ``consumer`` or ``share``.
+
+        Source: ``GroupConfigManager``, ``GroupMetadataManager.consumerGroupSessionTimeoutMs``.
+        """
+        session = configs.get(f"{kind}.session.timeout.ms")
+        heartbeat = configs.get(f"{kind}.heartbeat.interval.ms")
+        interval = configs.get(f"{kind}.assignment.interval.ms")
+        return ModernGroupConfig(
+            self.session_timeout_us if session is None else int(session) * MS,
+            self.heartbeat_interval_us if heartbeat is None else int(heartbeat) * MS,
+            self.max_size,
+            self.assignment_interval_us if interval is None else int(interval) * MS,
+        )
 
 
 @dataclass(frozen=True, slots=True)

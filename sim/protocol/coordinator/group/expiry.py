@@ -60,7 +60,8 @@ def _is_old(
     had_members = group.generation > 0 or bool(group.members)
     if had_members and not per_offset:
         if group.state is GroupState.EMPTY:
-            since = group.empty_since_ms
+            # Before 2.1 the log does not have it.
+            since = group.empty_since_ms if group.empty_since_ms >= 0 else since
         elif group.state is not GroupState.STABLE:
             return False
     return (now_ms - since) * MS >= retention_us

@@ -112,10 +112,11 @@ class ModernGroups(Generic[Heartbeat]):
             self._note(group, "created")
         return group
 
-    @property
-    def _settings(self) -> ModernGroupConfig:
+    def _settings(self, group: str) -> ModernGroupConfig:
         config = self._context.config
-        return config.share if self.share else config.consumer
+        plain = config.share if self.share else config.consumer
+        own = self._image().group_configs.get(group)
+        return plain.of_group(own, "share" if self.share else "consumer") if own else plain
 
     # -- hooks of the kinds ------------------------------------------------------------------------
 
@@ -195,7 +196,7 @@ class ModernGroups(Generic[Heartbeat]):
         if member is None:
             if not joins:
                 return ErrorCode.UNKNOWN_MEMBER_ID
-            full = len(group.members) >= self._settings.max_size
+            full = len(group.members) >= self._settings(request.group).max_size
             return ErrorCode.GROUP_MAX_SIZE_REACHED if full else ErrorCode.NONE
         if joins or epoch in {LEAVE_EPOCH, member.epoch}:
             return ErrorCode.NONE
@@ -231,7 +232,7 @@ class ModernGroups(Generic[Heartbeat]):
             ErrorCode.NONE,
             after.member_id,
             after.epoch,
-            self._settings.heartbeat_interval_us,
+            self._settings(name).heartbeat_interval_us,
             self._by_name(after.assigned) if full or after.assigned != before.assigned else None,
         )
         self._settle(group, records, response, after.member_id, token, now)
@@ -290,7 +291,7 @@ class ModernGroups(Generic[Heartbeat]):
             if live.target.get(member_id) != partitions:
                 target = TargetAssignmentMemberRecord(live.name, member_id, partitions, self.share)
                 self._change(group, records, target)
-        interval = self._settings.assignment_interval_us
+        interval = self._settings(live.name).assignment_interval_us
         dated = interval or self._context.config.fences_by_assignment
         stamp = timestamp_ms(now) if dated else 0
         done = TargetAssignmentEpochRecord(live.name, live.epoch, self.share, stamp)
@@ -298,7 +299,7 @@ class ModernGroups(Generic[Heartbeat]):
 
     def _may_assign(self, group: ConsumerGroup, now: Micros) -> bool:
         """True if the last target assignment is old enough, or its time is not known."""
-        interval = self._settings.assignment_interval_us // MS
+        interval = self._settings(group.name).assignment_interval_us // MS
         known = group.assigned_at_ms and interval
         return not known or timestamp_ms(now) >= group.assigned_at_ms + interval
 
@@ -338,7 +339,7 @@ class ModernGroups(Generic[Heartbeat]):
     def _await_next(self, group: Coordinated, member_id: str, now: Micros) -> None:
         self._context.set_alarm(
             f"session/{group.live.name}/{member_id}",
-            now + self._settings.session_timeout_us,
+            now + self._settings(group.live.name).session_timeout_us,
             partial(self._silent, group, member_id),
         )
 

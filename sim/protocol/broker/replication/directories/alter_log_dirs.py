@@ -109,6 +109,8 @@ class AlterLogDirs:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if not dirs.is_directory_online(directory) or partition in hosted.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if dirs.is_cordoned(directory):
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         move = self.moves.get(partition)
         if move is not None and move.future.directory != directory:
             self.cancel(partition, out)

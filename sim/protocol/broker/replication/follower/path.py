@@ -241,6 +241,11 @@ class FollowerPath:
             return
         if response.error is not ErrorCode.NONE:
             fetcher.delay(partition, now + self._hosted.config.fetcher.backoff_us)
+        elif self.tier.starts_at_last_tiered(replica) and response.offset != 0:
+            if lookup.timestamp == LATEST_TIMESTAMP:
+                self._look_up(fetcher, partition, EARLIEST_TIMESTAMP, out)
+                return
+            self.tier.begin(fetcher, replica, response.offset, out)
         elif lookup.timestamp == LATEST_TIMESTAMP:
             if response.offset >= replica.log.log_end_offset:
                 self._look_up(fetcher, partition, EARLIEST_TIMESTAMP, out)

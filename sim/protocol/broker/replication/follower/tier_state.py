@@ -2,9 +2,12 @@
 
 It requests from its leader the start of the local log, and the end of the epoch before; it reads
 leader epochs and producers from the object store, drops its own log, and fetches on behind the
-remote segment. A step that fails is repeated from the start after the back-off.
+remote segment. A step that fails is repeated from the start after the back-off. A new follower may
+request the first offset that is not in the remote log instead, and so copy nothing that is there
+(KIP-1023).
 
-Source: ``TierStateMachine``, ``AbstractFetcherThread.handleOffsetsMovedToTieredStorage``; KIP-405.
+Source: ``TierStateMachine``, ``AbstractFetcherThread.handleOffsetsMovedToTieredStorage``,
+``ReplicaFetcherThread.shouldFetchFromLastTieredOffset`` (4.3); KIP-405.
 """
 
 from dataclasses import dataclass
@@ -23,6 +26,7 @@ from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.tiered.ports import AuxState, AuxStateDone, AuxStateRequested
 from sim.protocol.messages.data import (
     EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
@@ -45,7 +49,8 @@ class _Rebuild:
     log_start: Offset
     """The leader's."""
     local_start: Offset = _NOT_YET
-    """Start of the leader's local log."""
+    """Offset of the leader's local log from which on it fetches: the start, or behind the remote
+    log."""
     start_epoch: LeaderEpoch = _NOT_YET
     """Leader epoch there."""
 
@@ -69,10 +74,16 @@ class TierStateMachine:
         partition, hosted = replica.partition, self._hosted
         fetcher.delay(partition, NEVER)  # until it is rebuilt
         work = _Rebuild(fetcher, partition, replica.leader_epoch, log_start)
-        request = ListOffsetsRequest(
-            partition, EARLIEST_LOCAL_TIMESTAMP, replica.leader_epoch, hosted.broker
-        )
+        at = EARLIEST_LOCAL_TIMESTAMP
+        if self.starts_at_last_tiered(replica):
+            at = EARLIEST_PENDING_UPLOAD_TIMESTAMP
+        request = ListOffsetsRequest(partition, at, replica.leader_epoch, hosted.broker)
         self._request(work, request, out)
+
+    def starts_at_last_tiered(self, replica: Replica) -> bool:
+        """True if a follower without a record continues where the remote log ends."""
+        is_new = replica.log.log_end_offset == 0
+        return self._hosted.config.fetches_last_tiered and replica.log.is_tiered and is_new
 
     def _request(
         self,
@@ -92,7 +103,8 @@ class TierStateMachine:
         work = self._requested.pop(correlation, None)
         if work is None:
             return None
-        if response.error is not ErrorCode.NONE or self._replica(work) is None:
+        unknown = response.error is not ErrorCode.NONE or response.offset < 0
+        if unknown or self._replica(work) is None:
             self._again(work, now)
             return work.fetcher
         work.local_start, work.start_epoch = response.offset, response.leader_epoch

@@ -5,10 +5,12 @@ Source: ``Partition.fetchOffsetForTimestamp``, ``ReplicaManager.fetchOffset``; K
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_EPOCH
+from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.tiered.segments import epoch_at
 from sim.protocol.messages.data import (
     EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     READ_COMMITTED,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -38,6 +40,8 @@ def list_offsets(hosted: HostedPartitions, request: ListOffsetsRequest) -> ListO
         return ListOffsetsResponse(
             partition, ErrorCode.NONE, start, NO_EPOCH if epoch is None else epoch
         )
+    if request.timestamp == EARLIEST_PENDING_UPLOAD_TIMESTAMP:
+        return _pending_upload(replica)
     if request.replica_id >= 0:
         return ListOffsetsResponse(
             partition, ErrorCode.NONE, replica.log.log_end_offset, replica.leader_epoch
@@ -54,3 +58,20 @@ def list_offsets(hosted: HostedPartitions, request: ListOffsetsRequest) -> ListO
     if request.timestamp >= 0:
         return ListOffsetsResponse(partition, ErrorCode.NONE)
     return ListOffsetsResponse(partition, ErrorCode.NONE, latest, replica.leader_epoch)
+
+
+def _pending_upload(replica: Replica) -> ListOffsetsResponse:
+    """The first offset that is not in the remote log; -1 if that is not known.
+
+    Source: ``UnifiedLog.fetchEarliestPendingUploadOffset``,
+    ``LocalLeaderEndPoint.fetchEarliestPendingUploadOffset`` (4.3); KIP-1023.
+    """
+    log, partition = replica.log, replica.partition
+    highest, start = log.highest_remote_offset, log.local_log_start_offset
+    if not log.is_tiered or (highest < 0 and start != log.log_start_offset):
+        return ListOffsetsResponse(partition, ErrorCode.NONE, -1, NO_EPOCH)
+    offset = max(highest + 1, start)
+    epoch = epoch_at(log.epochs, offset)
+    return ListOffsetsResponse(
+        partition, ErrorCode.NONE, offset, NO_EPOCH if epoch is None else epoch
+    )
