@@ -14,8 +14,7 @@ import typer
 
 from sim.cli.commands.dump_options import DumpArguments
 from sim.cli.exits import ExitCode, exit_codes
-from sim.cli.screen import escaped, json_text, say
-from sim.cli.terminal import console
+from sim.cli.screen import console, escaped, json_text, say
 from sim.errors import SimulationError
 from sim.trace.kept import check_kept_around
 from sim.units import GIB, show_bytes

@@ -9,8 +9,8 @@ from typing import Final
 from rich.table import Table
 
 from sim.cli.exits import exit_codes, say_json
-from sim.cli.screen import escaped
-from sim.cli.terminal import console, show_table
+from sim.cli.screen import console, escaped
+from sim.cli.terminal import show_table
 
 Row = Mapping[str, object]
 """One line of a list."""

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from sim.cli.commands.run_options import RunOptions
 from sim.cli.exits import Case, exit_codes, say_json
-from sim.cli.screen import escaped, say
-from sim.cli.terminal import console
+from sim.cli.screen import console, escaped, say
 from sim.compiled import WHY_SOURCES
 from sim.errors import SimulationError
 

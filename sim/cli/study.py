@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.table import Table
 
 from sim.cli.exits import exit_codes, say_json
-from sim.cli.screen import say
-from sim.cli.terminal import console, show_table
+from sim.cli.screen import console, say
+from sim.cli.terminal import show_table
 from sim.errors import SimulationError
 
 _MIN, _MAX = 100, 4_000_000
