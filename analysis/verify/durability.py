@@ -392,7 +392,7 @@ def unreadable(survivors: DataFrame) -> DataFrame:
 
 
 def suspects(data: RunData) -> DataFrame:
-    """What is rarely there, in one query: each kind is a pass over the survivors' headers.
+    """Counts of rare damage, in one query: each kind is a pass over the survivors' headers.
 
     Returns:
         ``DataFrame[name, broker, topic, partition, status, batches, size_bytes]``. Of ``name``

@@ -392,8 +392,7 @@ class BrokerNode(ServerNode):
     # -- coordinators -----------------------------------------------------------------------------
 
     def _leadership_applied(self, _port: Port, effect: LeadershipApplied) -> None:
-        coordinator = self._coordinators.get(effect.partition.topic)
-        if coordinator is not None:
+        if (coordinator := self._coordinators.get(effect.partition.topic)) is not None:
             coordinator.leadership_applied(effect)
         self.shares.leadership_applied(effect)
 
@@ -407,8 +406,7 @@ class BrokerNode(ServerNode):
         self._coordinator_of(port).verify(effect)
 
     def _share_session_opened(self, _port: Port, effect: ShareSessionOpened) -> None:
-        link = self.connection_of(effect.token)
-        if link is not None:
+        if (link := self.connection_of(effect.token)) is not None:
             self.shares.opened(link, effect)
 
     def on_closed(self, link: Connection) -> None:
