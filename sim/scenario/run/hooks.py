@@ -32,6 +32,10 @@ class Hooks:
     def pause(self, at: Micros, run: Paused) -> None:
         """Called when every event up to one of the instants, and at it, has been executed."""
 
+    def is_at_rest(self, at: Micros) -> bool:  # noqa: ARG002 - for those who need it
+        """Asked while a drain has no more to wait for; as long as it is false, it waits on."""
+        return True
+
     def rest(self, at: Micros) -> None:
         """Called when the drain has ended, or without one the workload; clients are open still."""
 

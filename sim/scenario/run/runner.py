@@ -287,7 +287,8 @@ class Work(Region):
         limit = self.scenario.run.for_us + self.scenario.run.drain_timeout_us
         while self.kernel.now() < limit and not self._stopped:
             self._advance("drain", min(self.kernel.now() + DRAIN_STEP_US, limit))
-            if all(part.injector.is_settled and part.is_quiet() for part in self._parts):
+            quiet = all(part.injector.is_settled and part.is_quiet() for part in self._parts)
+            if quiet and self._hooks.is_at_rest(self.kernel.now()):
                 return
 
     def is_quiet(self) -> bool:
