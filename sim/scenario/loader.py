@@ -86,6 +86,19 @@ def load_text(
         raise _error(document, problem) from None
 
 
+def load_data(data: object, name: str = "scenario.yaml") -> Scenario:
+    """The scenario in plain data, as a file would have it; it may name no other file.
+
+    Raises:
+        ScenarioError: If it cannot be run; a line for each mistake.
+    """
+    document = Document(data)
+    try:
+        return assemble(_validated(document), Path(name).stem)
+    except Problem as problem:
+        raise _error(document, problem) from None
+
+
 def first_problem(text: str) -> Problem | None:
     """The first problem that :func:`load_text` would raise, as data; ``None``: it would load."""
     try:
