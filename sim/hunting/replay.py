@@ -58,8 +58,8 @@ class Replay:
     findings: tuple[Finding, ...]
     hits: tuple[tuple[str, ...], ...] = ()
     """Whom each fault hit, as in :class:`~sim.suite.outcome.Outcome`."""
-    idle: int = 0
-    """Faults without effect."""
+    effective: tuple[str, ...] = ()
+    """Kinds of the faults that took effect, each once."""
     simulated_us: Micros = 0
     complete: bool = True
     """False if somebody stopped it: then it says nothing."""
@@ -150,7 +150,7 @@ def _replay(
     return Replay(
         findings,
         tuple(_hit(report) for report in reports),
-        sum(not report["took_effect"] for report in reports),
+        tuple(dict.fromkeys(str(each["kind"]) for each in reports if each["took_effect"])),
         simulated_us,
         complete,
         tuple(names),

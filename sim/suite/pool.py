@@ -73,12 +73,18 @@ class Pool:
 
 
 @contextmanager
-def pool(processes: int) -> Iterator[Pool]:
-    """Processes for a block; one is this process."""
-    if processes <= 1:
+def pool(processes: int, *, apart: bool = False) -> Iterator[Pool]:
+    """Processes for a block.
+
+    Args:
+        processes: How many; one is this process.
+        apart: True if one is to be another process, too.
+    """
+    if processes <= 1 and not apart:
         yield Pool(1, None)
         return
     context = multiprocessing.get_context("spawn")
+    processes = max(processes, 1)
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_listen) as executor:
         yield Pool(processes, executor)
 

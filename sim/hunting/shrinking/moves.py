@@ -5,6 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from sim.faults.fault import OneOf
 from sim.hunting.shrinking.numbers import Place, halved, numbers, value_at
 from sim.scenario.text.quantities import (
     QuantityError,
@@ -146,7 +147,7 @@ def pinned(data: Data, hits: Sequence[Sequence[str]]) -> Data | None:
         return None
     changed = deepcopy(faults)
     for fault, hit in zip(changed, hits, strict=True):
-        if fault.get("do") == "one-of":
+        if fault.get("do") == OneOf.kind:
             chosen = [each for each in fault["of"] if each["do"] == hit[0]]
             if len(chosen) != 1:
                 return None
