@@ -226,6 +226,11 @@ class Hunt:
                 # The last line of a hunt that was killed is made again.
                 journal.write_text("".join(f"{each}\n" for each in lines[:-1]), encoding="utf-8")
 
+    def all_ended(self) -> Iterator[Execution]:
+        """Executions that have ended, those of the present generation included, in order."""
+        for number in sorted(self._done):
+            yield self._done[number]
+
     @property
     def ended(self) -> int:
         """Executions that have ended, resumed ones included."""
