@@ -104,8 +104,7 @@ def executions(entry: Entry, seed: int, share: float, runs: int, place: Path) ->
     data: Any = yaml.safe_load(_PLAIN)
     document = Document(data)
     changes.apply(document, entry.sets)
-    assert isinstance(document.data, dict)
-    plan = Plan("plain", document.data, entry.kind, entry.faults, seed, share=share)
+    plan = Plan("plain", data, entry.kind, entry.faults, seed, share=share)
     hunt = Hunt(plan, place / f"{entry.name}-{seed}-{share}")
 
     def found() -> Iterator[int]:

@@ -65,7 +65,7 @@ class Coincidence:
     words: str
     faults: tuple[SingleFault, ...]
     per_year: float
-    """How often it is to be expected."""
+    """Times in which it is to be expected."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ class _Forked(_Branch):
             shutil.rmtree(Path("..") / f"future-{at}-{seed}", ignore_errors=True)
 
     def _hear(self, child: int, reading: int) -> None:
-        """Wait for a child; one that is not to go on is killed."""
+        """Wait for a child; it is killed when a stop was requested."""
         parts = []
         try:
             while True:

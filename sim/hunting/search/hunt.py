@@ -40,7 +40,7 @@ JOURNAL: Final = "executions.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is hunted, and where."""
+    """A scenario that is hunted, and the bounds of the search."""
 
     name: str
     """Of the scenario."""

@@ -26,7 +26,7 @@ _SHIFTS: Final[tuple[Micros, ...]] = (MS, 10 * MS, 100 * MS, SECOND, 5 * SECOND)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What goes wrong in a run, and its chance."""
+    """Faults of a run, and its chance."""
 
     faults: tuple[Mapping[str, Any], ...] = ()
     seed: int = 1
