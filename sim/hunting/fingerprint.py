@@ -28,7 +28,7 @@ DEFECT: Final = "defect"
 
 _NAME: Final = re.compile(r"invariant (\S+) broken")
 _LOOKED_AT: Final = (0, 4, 9)
-"""Places of the examples that are explained, among the ten of a verdict: others share their story."""
+"""Places of examples that are explained, among the ten of a verdict: others share their story."""
 
 
 @dataclass(frozen=True, slots=True)

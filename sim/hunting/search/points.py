@@ -11,8 +11,8 @@ from typing import Final
 from sim.units import Micros
 
 KEPT: Final = 4
-"""Points of one name that a run keeps: the first ones, and of later ones each whose number is a
-power of two takes the place of the last."""
+"""Points of one name that a run keeps: the first one, and the last ones of those whose number is a
+power of two, so that they are spread over the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,12 @@ class Points:
     def note(self, name: str, at: Micros, node: str) -> None:
         """Takes one down, if it is worth keeping."""
         count = self._counts[name] = self._counts.get(name, 0) + 1
+        if count & (count - 1):
+            return
         kept = self._kept.setdefault(name, [])
-        if len(kept) < KEPT:
-            kept.append(Point(name, at, node))
-        elif count & (count - 1) == 0:
-            kept[-1] = Point(name, at, node)
+        kept.append(Point(name, at, node))
+        if len(kept) > KEPT:
+            del kept[1]
 
     def kept(self) -> tuple[Point, ...]:
         """All that were kept, by name and instant; what was before zero cannot be aimed at."""

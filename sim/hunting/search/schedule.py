@@ -141,8 +141,8 @@ class Breeder:
 
     def _mutated(self, made: Schedule, parent: Parent, stream: Stream) -> Schedule:
         changes_of: tuple[Callable[[list[Strike], Stream], None], ...] = (
-            self._add, self._shift, self._shift, self._align, self._lengthen, self._redraw,
-            self._remove,
+            self._add, self._add, self._shift, self._shift, self._align, self._align,
+            self._lengthen, self._redraw, self._remove,
         )  # fmt: skip
         chance = stream.unit()
         if chance < 0.1:
@@ -150,7 +150,9 @@ class Breeder:
         if chance < 0.15 and self.variations:
             return replace(made, sets=self._sets(stream))
         faults = [dict(fault) for fault in made.faults]
-        if chance < 0.5 and parent.points:
+        if not faults:
+            self._add(faults, stream)
+        elif chance < 0.45 and parent.points:
             self._aim(faults, parent.points, stream)
         else:
             changes_of[stream.below(len(changes_of))](faults, stream)
