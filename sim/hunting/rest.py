@@ -77,6 +77,8 @@ class Rest:
         self._transactions: dict[str, TransactionsRow] = {}
         self._stable: dict[tuple[str, int], StableOffsetsRow] = {}
         self._lags: dict[tuple[str, str, int], tuple[int, int]] = {}
+        self._ends: dict[tuple[str, int], int] = {}
+        """High watermarks, as they were sampled last."""
         self._states: dict[str, NodeStatesRow] = {}
         self._brokers: dict[int, BrokerStatesRow] = {}
         cluster = scenario.cluster
@@ -165,11 +167,13 @@ class Rest:
                 change[PartitionChanges.LEADER] == stable[StableOffsets.BROKER]
             )
             last = stable[StableOffsets.LAST_STABLE_OFFSET]
-            if is_led and not is_any_open and last < stable[StableOffsets.HIGH_WATERMARK]:
+            # Its row is as old as the last stable offset; the high watermark may have moved since.
+            end = max(stable[StableOffsets.HIGH_WATERMARK], self._ends.get((topic, number), -1))
+            if is_led and not is_any_open and last < end:
                 yield Leftover(
                     "hanging-transaction",
                     f"{topic}-{number} is held at its last stable offset {last}, below its high "
-                    f"watermark {stable[StableOffsets.HIGH_WATERMARK]}: it waits for the marker "
+                    f"watermark {end}: it waits for the marker "
                     "of a transaction that no coordinator has open",
                 )
 
@@ -186,7 +190,7 @@ class Rest:
 
     def _deletion(self, row: TopicDeletionsRow) -> None:
         topic = row[TopicDeletions.TOPIC]
-        for known in (self._partitions, self._stable):
+        for known in (self._partitions, self._stable, self._ends):
             for key in [key for key in known if key[0] == topic]:
                 del known[key]
         for place in [place for place in self._lags if place[1] == topic]:
@@ -204,6 +208,7 @@ class Rest:
     def _lag(self, row: LagRow) -> None:
         place = row[Lag.GROUP], row[Lag.TOPIC], row[Lag.PARTITION]
         self._lags[place] = row[Lag.POSITION], row[Lag.HIGH_WATERMARK]
+        self._ends[place[1:]] = row[Lag.HIGH_WATERMARK]
 
     def _stable_lag(self, row: StableLagRow) -> None:
         # It follows the row of the same sample in the other table, and says what may be read.
