@@ -141,7 +141,10 @@ def dumped(plain: Mapping[str, Any]) -> str:
 def is_capsule_file(path: Path) -> bool:
     """True for a file that is a capsule, whatever its name; false for one that cannot be read."""
     try:
-        return is_capsule(read(path.read_text(encoding="utf-8"), str(path)).data)
+        text = path.read_text(encoding="utf-8")
+        if f"{VERSION}:" not in text:
+            return False  # of hundreds of files each would be parsed once more
+        return is_capsule(read(text, str(path)).data)
     except (OSError, UnicodeDecodeError, ReadError):
         return False
 
