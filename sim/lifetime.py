@@ -43,6 +43,14 @@ def end_with_parent() -> None:
     _watch(parent.sentinel)
 
 
+def end_with_fork() -> None:
+    """Makes this forked process end as soon as the process that forked it has ended.
+
+    Linux only, where the signal of :func:`end_with_parent` is not inherited.
+    """
+    _set_death_signal()
+
+
 def end_with_input() -> None:
     """Makes this process end as soon as its standard input is closed, as :func:`child` does."""
     _set_death_signal()

@@ -19,14 +19,19 @@ class Stream:
     Source: MadSim's lesson that one global generator makes each new draw shift all later ones.
     """
 
-    __slots__ = ("name", "unit")
+    __slots__ = ("_generator", "name", "unit")
 
     unit: Callable[[], float]
-    """The next draw, uniform in [0, 1)."""
+    """The next draw, uniform in [0, 1); the same object for the life of the stream."""
 
     def __init__(self, seed: int, name: str) -> None:
         self.name = name
-        self.unit = random.Random(_digest(seed, name)).random
+        self._generator = random.Random(_digest(seed, name))
+        self.unit = self._generator.random
+
+    def reseed(self, seed: int) -> None:
+        """Continues with the draws of the stream of that name from another seed."""
+        self._generator.seed(_digest(seed, self.name))
 
     def below(self, bound: int) -> int:
         """A whole number, uniform in [0, bound)."""
@@ -51,6 +56,7 @@ class Streams:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self._streams: dict[str, Stream] = {}
+        self._vectors: list[VectorStream] = []
 
     def named(self, name: str) -> Stream:
         """The stream of that name; the same object each time."""
@@ -61,7 +67,20 @@ class Streams:
 
     def vector(self, name: str) -> "VectorStream":
         """A new stream of that name which draws many numbers at a time."""
-        return VectorStream(self.seed, name)
+        stream = VectorStream(self.seed, name)
+        self._vectors.append(stream)
+        return stream
+
+    def reseed(self, seed: int) -> None:
+        """Continues every stream, and those that are first used later, with another seed.
+
+        Numbers that an owner has drawn ahead stay as they are.
+        """
+        self.seed = seed
+        for stream in self._streams.values():
+            stream.reseed(seed)
+        for vector in self._vectors:
+            vector.reseed(seed)
 
 
 class VectorStream:
@@ -76,6 +95,10 @@ class VectorStream:
     def __init__(self, seed: int, name: str) -> None:
         self.name = name
         self._bits = np.random.PCG64(_digest(seed, name))
+
+    def reseed(self, seed: int) -> None:
+        """Continues with the draws of the stream of that name from another seed."""
+        self._bits = np.random.PCG64(_digest(seed, self.name))
 
     def units(self, count: int) -> NDArray[np.float64]:
         """``count`` draws, uniform in [0, 1); shape ``(count,)``."""

@@ -33,6 +33,7 @@ BANNED_MODULES = ("time", "datetime", "random", "uuid", "secrets", "threading", 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "sim/rng.py": ("random",),
     "sim/cli/verdict.py": ("time",),
+    "sim/cli/hunting/clock.py": ("time",),
     "sim/bench.py": BANNED_MODULES,
     "sim/importer/live/connection.py": ("time",),
     "sim/lifetime.py": ("threading",),

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from sim.cli.commands import runs, scenarios, tools
+from sim.cli.commands import failures, runs, scenarios, tools
 from sim.cli.commands.app import app
 from sim.cli.serving import mcp
 
@@ -45,7 +45,7 @@ def _options(
     let_streams_degrade()
 
 
-COMMANDS = (runs, scenarios, tools)
+COMMANDS = (runs, scenarios, failures, tools)
 """Modules whose commands are the program's, in the order of its help."""
 
 app.command()(mcp)

@@ -9,6 +9,7 @@ from typing import Final
 import typer
 
 from sim.cli.exits import Case, ExitCode, defect, exit_codes, failed, say_json
+from sim.cli.hunting.capsules import divided, replayed
 from sim.cli.run import stop_requests
 from sim.cli.screen import say
 from sim.cli.terminal import count_bar
@@ -58,20 +59,24 @@ class CheckOptions:
 def check_command(paths: Sequence[Path], options: CheckOptions) -> None:
     """Run everything and say what did not hold; exits with the worst of it."""
     with exit_codes():
-        jobs = _plan(paths, options)
+        files, capsules = divided(find_files(paths))
+        _check_capsules(files, capsules, options)
+        jobs = _plan(files, options)
         found, was_stopped = _run(jobs, options)
         code = code_digest()
         comparison = None
         if options.baseline is not None and not options.update:
             comparison = base.compare(base.read_baseline(options.baseline), found, code)
-        _write(found, comparison, options)
+        again = [] if was_stopped else _replay(capsules, options)
+        was_stopped = was_stopped or len(again) < len(capsules)
+        _write([*found, *again], comparison, options)
         if options.as_json:
-            _say_as_json(found, comparison)
+            _say_as_json(found, again, comparison)
         else:
-            _say(found, comparison, len(jobs))
+            _say(found, again, comparison, len(jobs) + len(capsules))
         if was_stopped:
             raise failed("interrupted: not everything was run", ExitCode.INTERRUPTED)
-        worst = _exit_code(found, comparison, golden=options.golden)
+        worst = _exit_code([*found, *again], comparison, golden=options.golden)
         if worst is ExitCode.DEFECT:
             raise _defect(found, options)
         if options.baseline is not None and options.update:
@@ -79,15 +84,43 @@ def check_command(paths: Sequence[Path], options: CheckOptions) -> None:
         raise typer.Exit(worst)
 
 
-def _plan(paths: Sequence[Path], options: CheckOptions) -> list[Job]:
+def _check_capsules(files: Sequence[Path], capsules: Sequence[Path], options: CheckOptions) -> None:
+    """Check that no option is about capsules that has no meaning for them."""
+    given = ["--twice"] if options.twice else []
+    given += ["--seeds"] if options.seeds and not files else []
+    if capsules and given:
+        raise SimulationError(
+            f"{given[0]} with the capsule {capsules[0]}: found a capsule, which has one seed and "
+            "is run once; allowed: scenario files; leave the option or the capsule out"
+        )
+
+
+def _replay(capsules: Sequence[Path], options: CheckOptions) -> list[Outcome]:
+    """Results of capsules in the order of the files; fewer if somebody stopped it."""
+    if not capsules:
+        return []
+    with stop_requests() as interrupted, count_bar("capsules", len(capsules)) as on_result:
+        found = []
+        for outcome in replayed(capsules, options.jobs or _cores(), interrupted):
+            on_result(outcome.path, outcome.status == "held")
+            found.append(outcome)
+        order = [path.as_posix() for path in capsules]
+        return sorted(
+            (each for each in found if not (interrupted() and each.status == "interrupted")),
+            key=lambda each: order.index(each.path),
+        )
+
+
+def _plan(files: Sequence[Path], options: CheckOptions) -> list[Job]:
     if (options.update or options.golden) and options.baseline is None:
         word = "--update" if options.update else "--golden"
         raise SimulationError(f"{word} without --baseline FILE: there is nothing to compare with")
     seeds = parse_seeds(options.seeds) if options.seeds else ()
-    jobs = plan(find_files(paths), seeds, RUNS, twice=options.twice, keep=options.keep)
+    jobs = plan(files, seeds, RUNS, twice=options.twice, keep=options.keep)
     if options.baseline is not None and not options.update:
         names = list(dict.fromkeys(job.path for job in jobs))
-        base.check_power(base.read_baseline(options.baseline), names, len(jobs) // len(names))
+        if names:
+            base.check_power(base.read_baseline(options.baseline), names, len(jobs) // len(names))
     return jobs
 
 
@@ -159,7 +192,10 @@ def _update(file: Path, found: Sequence[Outcome], code: str, worst: ExitCode) ->
 
 
 def _say(
-    found: Sequence[Outcome], comparison: base.BaselineComparison | None, planned: int
+    found: Sequence[Outcome],
+    again: Sequence[Outcome],
+    comparison: base.BaselineComparison | None,
+    planned: int,
 ) -> None:
     for path, runs in base.by_path(found).items():
         held = [run for run in runs if run.status == "held"]
@@ -179,16 +215,29 @@ def _say(
                     say(f"        seed {run.seed}: {name}: {text}")
             if run.status != "held" and run.directory:
                 say(f"        seed {run.seed}: see {run.directory}")
+    for run in again:
+        say(f"{'held  ' if run.status == 'held' else 'FAILED'}  {run.path}  seed {run.seed}")
+        say(f"        {run.message}")
     if comparison is not None:
         for line in reports.comparison_lines(comparison):
             say(line)
-    bad = sum(run.status != "held" for run in found)
-    rest = f"; {planned - len(found)} not run" if planned > len(found) else ""
-    say(f"{len(found) - bad} of {len(found)} runs held{rest}")
+    every = [*found, *again]
+    bad = sum(run.status != "held" for run in every)
+    rest = f"; {planned - len(every)} not run" if planned > len(every) else ""
+    say(f"{len(every) - bad} of {len(every)} runs held{rest}")
 
 
-def _say_as_json(found: Sequence[Outcome], comparison: base.BaselineComparison | None) -> None:
+def _say_as_json(
+    found: Sequence[Outcome],
+    again: Sequence[Outcome],
+    comparison: base.BaselineComparison | None,
+) -> None:
     plain: dict[str, object] = {"runs": [outcome.as_json() for outcome in found]}
+    if again:
+        plain["capsules"] = [
+            {"path": o.path, "seed": o.seed, "status": o.status, "message": o.message}
+            for o in again
+        ]
     if comparison is not None:
         plain["baseline"] = {
             "regressed": [str(change) for change in comparison.regressed],

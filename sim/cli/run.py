@@ -24,6 +24,7 @@ from sim.scenario.run.directory import keep_only
 from sim.trace.kept import LEFT_OUT, Kept
 
 if TYPE_CHECKING:
+    from sim.scenario.run.hooks import Hooks
     from sim.scenario.run.result import Result
     from sim.scenario.scenario import Scenario
 
@@ -38,6 +39,8 @@ def run_command(path: Path, options: RunOptions) -> None:
     """Run a scenario; exits with what came of it."""
     case = Case(path)
     with exit_codes(case):
+        from sim.cli.hunting.capsules import Seen
+
         scenario = load(path, options.sets)
         seed = scenario.run.seed if options.seed is None else options.seed
         out = target(scenario, seed, options)
@@ -45,9 +48,12 @@ def run_command(path: Path, options: RunOptions) -> None:
         _check_space(scenario, out, options)
         if not options.as_json:
             show_card(scenario, seed, version("logquake"), str(out))
-        result = _run(scenario, seed, out, options, case)
+        seen = Seen(path, scenario, is_changed=options.seed is not None or bool(options.sets))
+        result = _run(scenario, seed, out, options, case, seen.hooks)
         if not options.as_json:
             show_verdict(result)
+            for line in seen.lines(result):
+                say(line)
         made = None
         if options.report and result.complete:
             made = report([result.directory], None)
@@ -94,7 +100,9 @@ def stop_requests() -> Iterator[Callable[[], bool]]:
             signal.signal(known, handler)
 
 
-def _run(scenario: "Scenario", seed: int, out: Path, options: RunOptions, case: Case) -> "Result":
+def _run(
+    scenario: "Scenario", seed: int, out: Path, options: RunOptions, case: Case, hooks: "Hooks"
+) -> "Result":
     from sim.scenario.run.runner import run
 
     case.directory = out
@@ -107,6 +115,7 @@ def _run(scenario: "Scenario", seed: int, out: Path, options: RunOptions, case: 
             level=options.level,
             on_progress=on_progress,
             should_stop=should_stop,
+            hooks=hooks,
         )
 
 

@@ -1,7 +1,7 @@
 """``logquake verdict``: what a cluster loses by single faults, in sentences that can be checked."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
@@ -11,14 +11,17 @@ import typer
 
 from sim.cli.check import announce
 from sim.cli.exits import Case, ExitCode, defect, exit_codes, failed, say_json
+from sim.cli.hunting.ways import Way, Ways
 from sim.cli.run import stop_requests
 from sim.cli.screen import say
 from sim.cli.terminal import count_bar, show_numbers
 from sim.errors import SimulationError
+from sim.hunting.coincidences import Rate, rates_of
 from sim.suite import fault_outcomes as conclusions
 from sim.suite.cache import DIRECTORY, Cache
 from sim.suite.fault_outcomes import FaultOutcome
 from sim.suite.plan import parse_seeds
+from sim.suite.pool import pool
 from sim.suite.survey import Survey, execute, prepare, untried
 from sim.trace.kept import Kept
 from sim.units import SECOND
@@ -42,6 +45,8 @@ class VerdictOptions:
     out: Path | None
     keep: Kept | None
     use_cache: bool
+    faults: int
+    mtbf: tuple[str, ...]
     as_json: bool
 
 
@@ -49,24 +54,35 @@ def verdict_command(path: Path, options: VerdictOptions) -> None:
     """Try every single fault and say what came of it; exits 1 if one loses records."""
     with exit_codes():
         seconds = _budget(options.budget)
+        deadline = monotonic() + seconds
+        rates = rates_of(options.mtbf)
+        if options.mtbf and options.faults < 2:
+            raise SimulationError("--mtbf without --faults 2: single faults are not ranked by it")
         survey = prepare(path, options.sets, parse_seeds(options.seeds), options.out, options.keep)
         if not options.as_json:
             say(
                 f"{survey.name}: {len(survey.faults) - 1} single faults, {len(survey.jobs)} runs "
                 f"of {survey.run_us // SECOND} s; scenarios in {survey.directory}"
             )
-        found, was_stopped = _run(survey, seconds, options)
+        found, was_stopped = _run(survey, deadline, options)
+        ways = None
+        if options.faults > 1 and not was_stopped:
+            ways, was_stopped = _ways(survey, found, rates, deadline, options)
         left = untried(survey, found)
         closing = conclusions.closing(
             [a for a in found if a.name != "nothing"], left, options.budget
         )
         if options.as_json:
-            say_json(_as_json(survey, found, left, closing))
+            say_json(_as_json(survey, found, left, closing) | _ways_as_json(ways))
         else:
             _say(found, closing)
+            for line in _ways_lines(ways, options):
+                say(line)
         if was_stopped:
             raise failed("interrupted: not everything was tried", ExitCode.INTERRUPTED)
         code = _exit_code(found)
+        if code is ExitCode.HELD and ways is not None and ways.found:
+            code = ExitCode.EXPECTATION_FAILED
         if code is ExitCode.DEFECT:
             each, words, seed = next(
                 (each, words, seed)
@@ -91,10 +107,9 @@ def _budget(text: str) -> float:
 
 
 def _run(
-    survey: Survey, seconds: float, options: VerdictOptions
+    survey: Survey, deadline: float, options: VerdictOptions
 ) -> tuple[list[FaultOutcome], bool]:
     """The answers, and whether somebody stopped it."""
-    deadline = monotonic() + seconds
     cache = Cache(DIRECTORY if options.use_cache else None)
     processes = options.jobs or os.cpu_count() or 1
     announce([job for job in survey.jobs if cache.find(job) is None], processes)
@@ -107,6 +122,59 @@ def _run(
             on_result,
         )
         return found, interrupted()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """Ways to lose data, and what was left."""
+
+    found: list[Way]
+    runs: int
+    untried: int
+
+
+def _ways(
+    survey: Survey,
+    found: Sequence[FaultOutcome],
+    rates: Mapping[str, Rate],
+    deadline: float,
+    options: VerdictOptions,
+) -> tuple[_Ways, bool]:
+    """Ways to lose data, and whether somebody stopped the search."""
+    processes = options.jobs or os.cpu_count() or 1
+    with stop_requests() as interrupted, pool(processes) as some:
+        ways = Ways(
+            survey,
+            found,
+            rates,
+            some,
+            processes,
+            lambda: interrupted() or monotonic() > deadline,
+        )
+        return _Ways(ways.search(options.faults), ways.runs, ways.untried), interrupted()
+
+
+def _ways_as_json(ways: "_Ways | None") -> dict[str, object]:
+    if ways is None:
+        return {}
+    found = [way.as_json() for way in ways.found]
+    return {"ways": found, "ways_runs": ways.runs, "ways_untried": ways.untried}
+
+
+def _ways_lines(ways: "_Ways | None", options: VerdictOptions) -> Iterator[str]:
+    if ways is None:
+        return
+    yield ""
+    if not ways.found:
+        yield f"No way to lose data with at most {options.faults} of these faults was found."
+    for number, way in enumerate(ways.found, start=1):
+        first, *rest = way.lines()
+        yield f"{number}. {first}"
+        yield from rest
+    left = (
+        f"; {ways.untried} coincidences did not fit into {options.budget}" if ways.untried else ""
+    )
+    yield f"{ways.runs} runs of coincidences{left}."
 
 
 def _say(found: Sequence[FaultOutcome], closing: Sequence[str]) -> None:

@@ -53,6 +53,8 @@ class _Entry:
     healing: bool = False
     proof: Evidence | None = None
     """Evidence when it was healed: later effects have other causes."""
+    is_dropped: bool = False
+    """True if it is not to begin."""
 
 
 class Injector:
@@ -85,6 +87,24 @@ class Injector:
         """Schedules every fault in the kernel; to be called once, before instant 0."""
         for entry in self._entries:
             self._kernel.call_at(entry.fault.at_us, self._begin, entry)
+
+    def add(self, fault: Fault) -> None:
+        """Schedules one more fault while the run lasts; at once, if its instant has passed."""
+        entry = _Entry(fault)
+        self._entries.append(entry)
+        self._kernel.call_at(fault.at_us, self._begin, entry)
+
+    def drop(self, number: int) -> None:
+        """Heals a fault if it has begun, and keeps it from beginning if it has not.
+
+        Args:
+            number: Its place in the scenario.
+        """
+        for entry in self._entries:
+            if entry.fault.index == number:
+                entry.is_dropped = True
+                if entry.began_us is not None:
+                    self._heal(entry)
 
     @property
     def begun(self) -> int:
@@ -136,6 +156,8 @@ class Injector:
     # -- internals ---------------------------------------------------------------------------------
 
     def _begin(self, entry: _Entry) -> None:
+        if entry.is_dropped:
+            return
         entry.began_us = self._kernel.now()
         entry.action, entry.resolved = entry.fault.action(self._site(entry.fault))
         if entry.action is None:

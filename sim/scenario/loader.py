@@ -17,6 +17,7 @@ from sim.scenario.assemble import assemble
 from sim.scenario.overrides import apply as changes
 from sim.scenario.scenario import Scenario
 from sim.scenario.schema.file import ScenarioModel
+from sim.scenario.text.capsules import unpacked
 from sim.scenario.text.problems import KeyPath, Problem, nearest, scenario_error
 from sim.scenario.text.yaml import Document, ReadError, read
 
@@ -31,7 +32,7 @@ def load(path: Path | str, overrides: Sequence[str] = ()) -> Scenario:
     """The scenario in a file.
 
     Args:
-        path: A YAML file.
+        path: A YAML file: a scenario, or a capsule that has one.
         overrides: ``KEY=VALUE`` each, as given to ``--set``.
 
     Raises:
@@ -75,12 +76,25 @@ def load_text(
         ScenarioError: If it cannot be run; a line for each mistake.
     """
     try:
-        document = read(text, name)
+        document = unpacked(read(text, name))
         changes.apply(document, overrides)
     except ReadError as error:
         raise scenario_error(error.origin, error.problem) from None
     try:
         return assemble(_validated(document), Path(name).stem, directory)
+    except Problem as problem:
+        raise _error(document, problem) from None
+
+
+def load_data(data: object, name: str = "scenario.yaml") -> Scenario:
+    """The scenario in plain data, as a file would have it; it may name no other file.
+
+    Raises:
+        ScenarioError: If it cannot be run; a line for each mistake.
+    """
+    document = Document(data)
+    try:
+        return assemble(_validated(document), Path(name).stem)
     except Problem as problem:
         raise _error(document, problem) from None
 

@@ -26,32 +26,54 @@ def causes(story: Story) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def mechanisms(story: Story) -> list[str]:
+    """Names of the mechanisms that left evidence, in the same order: the same in every run.
+
+    They are part of capsules: one that is renamed is no longer recognised in an older file.
+    """
+    return [
+        mechanism.__name__.strip("_").replace("_", "-")
+        for mechanism in _MECHANISMS[story.subject.kind]
+        if any(True for _ in mechanism(story))
+    ]
+
+
 def _unacknowledged(story: Story) -> Iterator[str]:
     if story.batch is not None and story.batch["acks"] == 0:
         yield "acks=0: the producer asked for no acknowledgement and took sending for writing"
 
 
-def _leader_alone(story: Story) -> Iterator[str]:
-    row = story.batch
-    if row is None or row["outcome"] != "ok" or row["acks"] == 0:
-        return
-    at = row["t_us"]
-    holders = [copy for copy in story.copies if copy.holds_at(at)]
-    names = list(dict.fromkeys(copy.name for copy in holders))
-    if len(names) != 1:
-        return
-    if row["acks"] == 1:
+def _acks_1(story: Story) -> Iterator[str]:
+    names = _sole_holder(story)
+    if names and story.batch is not None and story.batch["acks"] == 1:
         yield (
-            f"acks=1: {names[0]} answered after its own append, before any follower had fetched "
+            f"acks=1: {names} answered after its own append, before any follower had fetched "
             "the record"
         )
-    elif len(story.replicas) == 1:
-        yield f"acks=all meant {names[0]} alone: the partition has no other replica"
-    else:
+
+
+def _only_replica(story: Story) -> Iterator[str]:
+    names = _sole_holder(story)
+    if names and story.batch is not None and story.batch["acks"] != 1 and len(story.replicas) == 1:
+        yield f"acks=all meant {names} alone: the partition has no other replica"
+
+
+def _isr_of_one(story: Story) -> Iterator[str]:
+    names = _sole_holder(story)
+    if names and story.batch is not None and story.batch["acks"] != 1 and len(story.replicas) != 1:
         yield (
-            f"acks=all meant {names[0]} alone: the ISR had shrunk to it, and min.insync.replicas "
+            f"acks=all meant {names} alone: the ISR had shrunk to it, and min.insync.replicas "
             "allowed that"
         )
+
+
+def _sole_holder(story: Story) -> str:
+    """Name of the one broker that had the record when it was acknowledged; else empty."""
+    row = story.batch
+    if row is None or row["outcome"] != "ok" or row["acks"] == 0:
+        return ""
+    holders = dict.fromkeys(copy.name for copy in story.copies if copy.holds_at(row["t_us"]))
+    return next(iter(holders)) if len(holders) == 1 else ""
 
 
 def _deposed(story: Story) -> Iterator[str]:
@@ -346,8 +368,8 @@ def _processed_again(story: Story) -> Iterator[str]:
 
 
 _LOSS: Final[tuple[Mechanism, ...]] = (
-    *(_unacknowledged, _deposed, _leader_alone, _unclean, _empty_disk, _power, _damaged),
-    *(_own_watermark, _cleaned, _truncated, _halted),
+    *(_unacknowledged, _deposed, _acks_1, _only_replica, _isr_of_one, _unclean, _empty_disk),
+    *(_power, _damaged, _own_watermark, _cleaned, _truncated, _halted),
 )
 _OUTAGE: Final[tuple[Mechanism, ...]] = (
     *(_heaps, _halted, late_end_txn, forgotten_batch, silent_leader),

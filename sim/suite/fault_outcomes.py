@@ -11,6 +11,7 @@ from sim.levels import rank
 from sim.scenario.text.quantities import parse_duration
 from sim.suite.outcome import Outcome, Status
 from sim.suite.single_faults import SingleFault
+from sim.suite.statistics import never_above
 from sim.units import SECOND, Micros, show_duration
 
 STOP_US: Final[Micros] = SECOND
@@ -249,7 +250,7 @@ def closing(answers: Sequence[FaultOutcome], untried: int, budget: str) -> list[
         count = f"{len(losing)} of {faults}"
         lines.append(f"{count} lost acknowledged records ({_many(runs, 'run')}).")
     elif reached:
-        missed = 1 - 0.05 ** (1 / min(len(a.seeds) for a in reached))
+        missed = never_above(min(len(a.seeds) for a in reached))
         lines.append(
             f"None of {faults} lost an acknowledged record ({_many(runs, 'run')}). What happens in "
             f"less than {missed:.0%} of the cases may be missed with so few seeds; ask for more."

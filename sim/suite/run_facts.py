@@ -5,7 +5,7 @@ from appends, truncations, recoveries, cleanings and log starts: nothing is take
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,10 +32,10 @@ _ALLOWED: Final = "PRODUCER:TOPIC-PARTITION:NUMBER or TOPIC-PARTITION@OFFSET"
 LOOK_BACK_US: Final[Micros] = 15 * SECOND
 """Faults and changes so long before the record are part of its story."""
 
-_KINDS: Final = ("lost_acked", "divergent", "duplicated", "reordered")
+RECORD_KINDS: Final = ("lost_acked", "divergent", "duplicated", "reordered")
 """Subjects in order, if none is named and the scenario expects nothing."""
 
-_TASK_KINDS: Final = ("unprocessed", "reprocessed")
+TASK_KINDS: Final = ("unprocessed", "reprocessed")
 """Defects of a task's outputs; after the records themselves."""
 
 OUTAGE_US: Final[Micros] = SECOND
@@ -159,20 +159,10 @@ class RunFacts:
         """
         if named:
             return self._named(named)
-        spoken_of = [line.name for line in self.scenario.expect if line.name in _KINDS]
-        for kind in dict.fromkeys([*spoken_of, *_KINDS]):
-            for example in self.verdict["examples"].get(kind, ()):
-                return Subject(
-                    kind,
-                    example["topic"],
-                    example["partition"],
-                    example.get("producer", ""),
-                    example.get("record", -1),
-                    example["offset"],
-                )
-        for kind in _TASK_KINDS:
-            for example in self.verdict.get("processing", {}).get("examples", {}).get(kind, ()):
-                return self._input(kind, example)
+        spoken_of = [line.name for line in self.scenario.expect if line.name in RECORD_KINDS]
+        for kind in dict.fromkeys([*spoken_of, *RECORD_KINDS, *TASK_KINDS]):
+            for subject in self.subjects(kind):
+                return subject
         gap = self._longest_gap()
         failed = [e["name"] for e in self.verdict["expectations"] if not e["held"]]
         if gap is not None and (gap.for_us >= OUTAGE_US or set(failed) & set(_OF_OUTAGES)):
@@ -183,6 +173,14 @@ class RunFacts:
         if gap is None:
             raise SimulationError(f"{self.directory}: nothing was sent, and nothing went wrong")
         return replace(gap, kind="wait")
+
+    def subjects(self, kind: str) -> Iterator[Subject]:
+        """Examples of a kind, as the verdict has them, the first one first."""
+        for each in self.verdict["examples"].get(kind, ()):
+            who = (each.get("producer", ""), each.get("record", -1), each["offset"])
+            yield Subject(kind, each["topic"], each["partition"], *who)
+        for each in self.verdict.get("processing", {}).get("examples", {}).get(kind, ()):
+            yield self._input(kind, each)
 
     def _longest_gap(self) -> Subject | None:
         gaps = [

@@ -6,9 +6,9 @@ many times. Many comparisons at once are kept honest by Tarone's bound: a test t
 the level whatever came out is not counted, and the others share the level among them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import comb
+from math import comb, exp, lgamma, log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,58 @@ def median_interval(sample: Sequence[int]) -> tuple[int, int, int]:
         cut += 1
     low = max(cut - 1, 0)
     return ordered[(size - 1) // 2], ordered[low], ordered[size - 1 - low]
+
+
+def proportion_interval(hits: int, draws: int, missed: float = 0.05) -> tuple[float, float]:
+    """Interval of a probability of which ``hits`` of independent ``draws`` are known.
+
+    Exact, and so a little wide: it misses the probability in at most that share of cases.
+
+    Args:
+        hits: Draws that had it.
+        draws: All draws; at least one.
+        missed: Share of cases in which the interval may be wrong.
+
+    Source: C. Clopper and E. Pearson, "The use of confidence or fiducial limits".
+    """
+    tail = missed / 2
+    low = 0.0 if hits == 0 else _root(lambda p: 1 - _at_most(hits - 1, draws, p) < tail)
+    high = 1.0 if hits == draws else _root(lambda p: _at_most(hits, draws, p) > tail)
+    return low, high
+
+
+def never_above(draws: int, missed: float = 0.05) -> float:
+    """Bound of a probability of which independent draws have seen nothing: about three of them.
+
+    Source: the rule of three, exactly: ``(1 - p) ** draws = missed``.
+    """
+    return 1.0 if draws <= 0 else 1 - missed ** (1 / draws)
+
+
+def _at_most(hits: int, draws: int, p: float) -> float:
+    """Chance of at most so many hits."""
+    if p <= 0:
+        return 1.0
+    if p >= 1:
+        return float(hits >= draws)
+    terms = (
+        lgamma(draws + 1) - lgamma(k + 1) - lgamma(draws - k + 1) + k * log(p)
+        + (draws - k) * log1p(-p)
+        for k in range(hits + 1)
+    )  # fmt: skip
+    return min(sum(exp(term) for term in terms), 1.0)
+
+
+def _root(is_below: Callable[[float], bool]) -> float:
+    """The place in [0, 1] up to which a test is true."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        if is_below(middle):
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
 
 
 def _twice_the_rank(pooled: Sequence[int], value: int) -> int:

@@ -38,6 +38,15 @@ def verdict(
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Run everything again, and remember nothing.")
     ] = False,
+    faults: Annotated[
+        int, typer.Option(min=1, max=3, help="Most faults at one time; above 1 ways to lose data.")
+    ] = 1,
+    mtbf: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND=MTBF/MTTR", help="Rate of a kind, to rank coincidences; repeatable."
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Try every single fault on a cluster and say in sentences what it loses, and for how long."""
@@ -45,7 +54,7 @@ def verdict(
 
     options = VerdictOptions(
         seeds, budget, jobs, tuple(set_ or ()), out, None if keep is None else keep.value,
-        not no_cache, json,
+        not no_cache, faults, tuple(mtbf or ()), json,
     )  # fmt: skip
     verdict_command(scenario, options)
 

@@ -3,9 +3,7 @@
 Also the whole Python face: ``load(path)``, ``run(scenario, seed)`` and the ``Result`` it returns.
 """
 
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +11,6 @@ from tempfile import TemporaryDirectory
 
 from sim.checking.durability import Judge
 from sim.checking.fault_windows import FaultWindows
-from sim.checking.invariants.registry import Watch
 from sim.compiled import WHY_SOURCES
 from sim.errors import SimulationError
 from sim.faults.draw import draw
@@ -24,9 +21,7 @@ from sim.nodes.process.base import Node
 from sim.nodes.process.deliveries import Deliveries
 from sim.nodes.sampler import Sampler
 from sim.rng import Streams
-from sim.scenario.behaviours import registry as behaviours
 from sim.scenario.build import replication as replication_runs
-from sim.scenario.build import zookeeper as zookeeper_runs
 from sim.scenario.build.cluster import Builder
 from sim.scenario.build.connectors import Connectors, Reader
 from sim.scenario.build.starts import BOOT_AT, TOPICS_AT, start_of
@@ -35,11 +30,13 @@ from sim.scenario.expect.slicing import measured, slices
 from sim.scenario.expect.stories import first_loss, with_stories
 from sim.scenario.expect.unserved import unserved
 from sim.scenario.loader import load
-from sim.scenario.rules import replication, zookeeper
 from sim.scenario.run.answer import answer
 from sim.scenario.run.directory import RunDirectory
+from sim.scenario.run.hooks import NO_HOOKS, Hooks
+from sim.scenario.run.promises import watch
 from sim.scenario.run.regions import CLUSTERS, Region, Regions, seed_of
 from sim.scenario.run.result import Progress, Result
+from sim.scenario.run.tidy import seldom_collecting
 from sim.scenario.scenario import OtherCluster, Scenario
 from sim.trace.schema import VERSION, Level
 from sim.trace.writer import Trace
@@ -63,6 +60,7 @@ def run(
     level: Level = "detail",
     on_progress: Callable[[Progress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
+    hooks: Hooks = NO_HOOKS,
 ) -> Result:
     """Run a scenario and leave a run directory.
 
@@ -75,6 +73,7 @@ def run(
         on_progress: Called now and then.
         should_stop: Asked now and then; when it says so the run ends early, readable and marked
             ``complete: false``.
+        hooks: Called at instants of the run, by those who watch it.
 
     Raises:
         ScenarioError: If the scenario cannot be run.
@@ -87,7 +86,7 @@ def run(
     path = Path(out) if out is not None else Path("runs") / f"{loaded.name}-s{chosen}"
     directory = RunDirectory(path, force=force)
     try:
-        work = Work(loaded, chosen, directory, level, on_progress, should_stop)
+        work = Work(loaded, chosen, directory, level, on_progress, should_stop, hooks=hooks)
         return work.execute()
     finally:
         directory.release()
@@ -106,6 +105,7 @@ class Work(Region):
         keeps: Whether trace, scenario and run card are written down; the simulated disks are real
             files in any case. No number of the verdict depends on it.
         kernel: Of a run that this one is a part of: that of another cluster beside its own.
+        hooks: As in :func:`run`.
     """
 
     def __init__(
@@ -119,6 +119,7 @@ class Work(Region):
         *,
         keeps: bool = True,
         kernel: Kernel | None = None,
+        hooks: Hooks = NO_HOOKS,
     ) -> None:
         self.scenario = scenario
         self.seed = seed
@@ -127,6 +128,7 @@ class Work(Region):
         self._keeps = keeps
         self._on_progress = on_progress
         self._should_stop = should_stop
+        self._hooks = hooks
         self._stopped = False
         self._phase = "boot"
         self._until: Micros = 0
@@ -136,7 +138,7 @@ class Work(Region):
         self.kernel = kernel or Kernel(BOOT_AT)
         self.streams = Streams(seed)
         self.trace = Trace(directory.trace if keeps else None, level=level)
-        self.watch = _watch(scenario, self.trace)
+        self.watch = watch(scenario, self.trace)
         self.judge = Judge(
             self.trace, self.watch, controller_elects=scenario.cluster.replication != "raft"
         )
@@ -159,10 +161,8 @@ class Work(Region):
         self.regions = Regions(self, self._others)
         calendar = draw(scenario.faults, self.streams, scenario.run.for_us)
         self.injector = Injector(self.kernel, self.cluster, calendar, self.trace, self.streams)
-        committed = [c.group for c in scenario.consumers if c.reads_committed]
-        committed += [task.group for task in scenario.processors if task.reads_committed]
-        committed += self.connectors.committed_groups
-        self.sampler = Sampler(self.cluster, self._lags, committed)
+        self.sampler = Sampler(self.cluster, self._lags, self._committed_groups())
+        hooks.hear(self.trace, self.watch.observer)
         if keeps:
             directory.write_card(self._card(complete=False))
 
@@ -177,6 +177,12 @@ class Work(Region):
             kernel=self.kernel,
         )
 
+    def _committed_groups(self) -> list[str]:
+        """Groups that read committed data only."""
+        committed = [c.group for c in self.scenario.consumers if c.reads_committed]
+        committed += [task.group for task in self.scenario.processors if task.reads_committed]
+        return committed + list(self.connectors.committed_groups)
+
     def add_mirror(self, name: str) -> int:
         """A mirror writes to this cluster; returns its number among the cluster's producers."""
         self._mirrored_by.append(name)
@@ -186,7 +192,7 @@ class Work(Region):
 
     def execute(self) -> Result:
         """All phases; whatever happens, what was recorded until then is closed and readable."""
-        with _seldom_collecting():
+        with seldom_collecting():
             return self._execute()
 
     def _execute(self) -> Result:
@@ -195,6 +201,7 @@ class Work(Region):
             self._workload()
             if self.scenario.run.drain:
                 self._drain()
+            self._hooks.rest(self.kernel.now())
             self._close_clients()
             for part in self._parts:
                 part.report_unrecovered()
@@ -268,6 +275,9 @@ class Work(Region):
         self.kernel.call_at(at, start)
 
     def _workload(self) -> None:
+        for at in self._hooks.instants:
+            self._advance("run", at)
+            self._hooks.pause(at, self)
         self._advance("run", self.scenario.run.for_us)
 
     def _drain(self) -> None:
@@ -277,7 +287,8 @@ class Work(Region):
         limit = self.scenario.run.for_us + self.scenario.run.drain_timeout_us
         while self.kernel.now() < limit and not self._stopped:
             self._advance("drain", min(self.kernel.now() + DRAIN_STEP_US, limit))
-            if all(part.injector.is_settled and part.is_quiet() for part in self._parts):
+            quiet = all(part.injector.is_settled and part.is_quiet() for part in self._parts)
+            if quiet and self._hooks.is_at_rest(self.kernel.now()):
                 return
 
     def is_quiet(self) -> bool:
@@ -477,24 +488,3 @@ class Work(Region):
             card["table_digests"] = self.trace.table_digests()
             card["disk_digest"] = self.directory.disk_digest()
         return self.regions.on_card(card)
-
-
-def _watch(scenario: Scenario, trace: Trace) -> Watch:
-    """The promises that are held against a trace: those that the scenario's cluster makes."""
-    kind = scenario.cluster.replication
-    governed = scenario.cluster.zookeeper is not None
-    waived = behaviours.waived(scenario.behaviours)
-    waived |= replication.waived(kind) | zookeeper.waived(zookeeper=governed)
-    more = replication_runs.invariants(kind) + zookeeper_runs.invariants(zookeeper=governed)
-    return Watch(trace, waived=waived, more=more)
-
-
-@contextmanager
-def _seldom_collecting() -> Iterator[None]:
-    """Let Python look for garbage cycles less often: a run makes many objects and few cycles."""
-    before = gc.get_threshold()
-    gc.set_threshold(200_000, 50, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)

@@ -1,0 +1,1 @@
+"""Work of the commands about failures: capsules, shrink, hunt, fork."""

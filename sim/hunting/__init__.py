@@ -1,0 +1,1 @@
+"""Search for failures that nobody wrote down: hunt, shrink, capsule, fork."""

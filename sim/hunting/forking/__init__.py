@@ -1,0 +1,1 @@
+"""The same past and many futures."""

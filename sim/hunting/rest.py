@@ -1,0 +1,234 @@
+"""Liveness: after the last heal everything must come to rest within ``run.drain.timeout``.
+
+At rest is a cluster in which every partition has a leader and its full ISR, every server runs and
+is unfenced, every group is stable, no transaction is open beyond its time-out, no partition is held
+back by a transaction of which no coordinator knows, and every group has read what it may read. It
+is read from rows of the trace alone. A run whose cluster does not come to rest is stuck, and each
+leftover says what it waits for.
+
+Source: Kafka's gauges ``UnderReplicatedPartitions``, ``OfflinePartitionsCount`` and
+``PartitionsWithLateTransactionsCount``, which an operator expects to be zero; KIP-664 for hanging
+transactions.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sim.checking.observer import Observer
+from sim.ids import server_name
+from sim.scenario.scenario import Scenario
+from sim.trace.listed import brokers_in
+from sim.trace.rows.clients import (
+    Groups,
+    GroupsRow,
+    StableLag,
+    StableLagRow,
+    StableOffsets,
+    StableOffsetsRow,
+    Transactions,
+    TransactionsRow,
+)
+from sim.trace.rows.cluster import (
+    BrokerStates,
+    BrokerStatesRow,
+    NodeStates,
+    NodeStatesRow,
+    PartitionChanges,
+    PartitionChangesRow,
+    TopicDeletions,
+    TopicDeletionsRow,
+)
+from sim.trace.rows.run import Lag, LagRow
+from sim.units import MS, SECOND, Micros, show_duration
+
+_QUIET: Final = ("Stable", "Empty", "Dead")
+"""States in which a group waits for nobody."""
+
+_OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
+"""States of a transaction that has not ended."""
+
+_AT_WORK: Final = ("started", "running", "resumed")
+
+_EXPIRY_US: Final[Micros] = 10 * SECOND
+"""``transaction.abort.timed.out.transaction.cleanup.interval.ms`` of Kafka."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """One thing that is not at rest."""
+
+    kind: str
+    """The same in every run: ``short-isr``, ``group-CompletingRebalance``."""
+    words: str
+
+
+class Rest:
+    """Listens to a trace, and says what is not at rest.
+
+    Args:
+        scenario: Of the run.
+        observer: Of its trace.
+    """
+
+    def __init__(self, scenario: Scenario, observer: Observer) -> None:
+        self._partitions: dict[tuple[str, int], PartitionChangesRow] = {}
+        self._groups: dict[str, GroupsRow] = {}
+        self._transactions: dict[str, TransactionsRow] = {}
+        self._stable: dict[tuple[str, int], StableOffsetsRow] = {}
+        self._lags: dict[tuple[str, str, int], tuple[int, int]] = {}
+        self._ends: dict[tuple[str, int], int] = {}
+        """High watermarks, as they were sampled last."""
+        self._states: dict[str, NodeStatesRow] = {}
+        self._brokers: dict[int, BrokerStatesRow] = {}
+        cluster = scenario.cluster
+        self._servers = [
+            server.name for server in (*cluster.brokers, *cluster.controllers, *cluster.zookeepers)
+        ]
+        self._timeouts_us = {
+            producer.config.text("transactional.id"): producer.config.number(
+                "transaction.timeout.ms"
+            )
+            * MS
+            for producer in scenario.producers
+        }
+        observer.listen("partition_changes", self._change)
+        observer.listen("topic_deletions", self._deletion)
+        observer.listen("groups", self._group)
+        observer.listen("transactions", self._transaction)
+        observer.listen("stable_offsets", self._stable_offset)
+        observer.listen("lag", self._lag)
+        observer.listen("stable_lag", self._stable_lag)
+        observer.listen("node_states", self._state)
+        observer.listen("broker_states", self._broker)
+
+    def leftovers(self, now: Micros) -> list[Leftover]:
+        """Everything that is not at rest at an instant; empty if the cluster is."""
+        return [
+            *self._down(),
+            *self._unserved(),
+            *self._restless_groups(),
+            *self._late_transactions(now),
+            *self._behind(),
+        ]
+
+    def _down(self) -> Iterator[Leftover]:
+        for name in self._servers:
+            state = self._states.get(name)
+            if state is not None and state[NodeStates.STATE] not in _AT_WORK:
+                yield Leftover("server-down", f"{name} is down: {state[NodeStates.STATE]}")
+        for broker, row in self._brokers.items():
+            if row[BrokerStates.STATE] in ("fenced", "registered"):
+                words = f"{server_name(broker)} is fenced: its controller waits for its heartbeats"
+                yield Leftover("broker-fenced", words)
+
+    def _unserved(self) -> Iterator[Leftover]:
+        for (topic, number), row in self._partitions.items():
+            name = f"{topic}-{number}"
+            in_sync = brokers_in(row[PartitionChanges.IN_SYNC])
+            missing = [b for b in brokers_in(row[PartitionChanges.REPLICAS]) if b not in in_sync]
+            waited = ", ".join(map(server_name, missing))
+            if row[PartitionChanges.LEADER] < 0:
+                isr, elr = row[PartitionChanges.IN_SYNC], row[PartitionChanges.ELIGIBLE]
+                yield Leftover(
+                    "no-leader",
+                    f"{name} has no leader: it waits for one of its ISR [{isr}] or ELR [{elr}]",
+                )
+            elif missing:
+                isr = row[PartitionChanges.IN_SYNC]
+                words = f"{name} has the ISR [{isr}]: it waits for {waited} to catch up"
+                yield Leftover("short-isr", words)
+
+    def _restless_groups(self) -> Iterator[Leftover]:
+        for group, row in self._groups.items():
+            state = row[Groups.STATE]
+            if state not in _QUIET:
+                yield Leftover(
+                    f"group-{state}",
+                    f"group {group} is in {state}, with {row[Groups.MEMBERS]} members, at "
+                    f"{server_name(row[Groups.BROKER])}: {row[Groups.REASON]}",
+                )
+
+    def _late_transactions(self, now: Micros) -> Iterator[Leftover]:
+        is_any_open = False
+        for name, row in self._transactions.items():
+            state = row[Transactions.STATE]
+            if state not in _OPEN:
+                continue
+            is_any_open = True
+            limit = self._timeouts_us.get(name, 60 * SECOND) + _EXPIRY_US
+            age = now - row[Transactions.T_US]
+            if age > (limit if state == "Ongoing" else _EXPIRY_US):
+                words = f"the transaction of {name} is in {state} for {show_duration(age)}"
+                yield Leftover(f"transaction-{state}", words)
+        for (topic, number), stable in self._stable.items():
+            change = self._partitions.get((topic, number))
+            is_led = change is not None and (
+                change[PartitionChanges.LEADER] == stable[StableOffsets.BROKER]
+            )
+            last = stable[StableOffsets.LAST_STABLE_OFFSET]
+            # Its row is as old as the last stable offset; the high watermark may have moved since.
+            end = max(stable[StableOffsets.HIGH_WATERMARK], self._ends.get((topic, number), -1))
+            if is_led and not is_any_open and last < end:
+                yield Leftover(
+                    "hanging-transaction",
+                    f"{topic}-{number} is held at its last stable offset {last}, below its high "
+                    f"watermark {end}: it waits for the marker "
+                    "of a transaction that no coordinator has open",
+                )
+
+    def _behind(self) -> Iterator[Leftover]:
+        for (group, topic, number), (position, end) in self._lags.items():
+            if position < end:
+                words = f"group {group} is at offset {position} of {topic}-{number}, which ends at"
+                yield Leftover("reader-behind", f"{words} {end}")
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _change(self, row: PartitionChangesRow) -> None:
+        self._partitions[row[PartitionChanges.TOPIC], row[PartitionChanges.PARTITION]] = row
+
+    def _deletion(self, row: TopicDeletionsRow) -> None:
+        topic = row[TopicDeletions.TOPIC]
+        for known in (self._partitions, self._stable, self._ends):
+            for key in [key for key in known if key[0] == topic]:
+                del known[key]
+        for place in [place for place in self._lags if place[1] == topic]:
+            del self._lags[place]
+
+    def _group(self, row: GroupsRow) -> None:
+        self._groups[row[Groups.GROUP]] = row
+
+    def _transaction(self, row: TransactionsRow) -> None:
+        self._transactions[row[Transactions.TRANSACTIONAL_ID]] = row
+
+    def _stable_offset(self, row: StableOffsetsRow) -> None:
+        self._stable[row[StableOffsets.TOPIC], row[StableOffsets.PARTITION]] = row
+
+    def _lag(self, row: LagRow) -> None:
+        place = row[Lag.GROUP], row[Lag.TOPIC], row[Lag.PARTITION]
+        self._lags[place] = row[Lag.POSITION], row[Lag.HIGH_WATERMARK]
+        self._ends[place[1:]] = row[Lag.HIGH_WATERMARK]
+
+    def _stable_lag(self, row: StableLagRow) -> None:
+        # It follows the row of the same sample in the other table, and says what may be read.
+        place = row[StableLag.GROUP], row[StableLag.TOPIC], row[StableLag.PARTITION]
+        self._lags[place] = row[StableLag.POSITION], row[StableLag.LAST_STABLE_OFFSET]
+
+    def _state(self, row: NodeStatesRow) -> None:
+        self._states[row[NodeStates.NODE]] = row
+
+    def _broker(self, row: BrokerStatesRow) -> None:
+        self._brokers[row[BrokerStates.BROKER]] = row
+
+
+def kinds(leftovers: list[Leftover]) -> tuple[str, ...]:
+    """Kinds of leftovers, each once, sorted: two runs that are stuck in the same way agree."""
+    return tuple(sorted(dict.fromkeys(each.kind for each in leftovers)))
+
+
+def in_words(leftovers: list[Leftover], most: int = 3) -> str:
+    """The first leftovers, as one sentence."""
+    shown = "; ".join(each.words for each in leftovers[:most])
+    more = len(leftovers) - most
+    return f"{shown}; and {more} more" if more > 0 else shown

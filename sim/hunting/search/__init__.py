@@ -1,0 +1,1 @@
+"""Guided search over schedules of faults."""

@@ -1,0 +1,29 @@
+"""Capsules as text: a failure in one file, in which a scenario is one of the keys.
+
+Whatever loads a scenario loads that of a capsule. The other keys say what is expected of it:
+:mod:`sim.hunting.capsule`.
+"""
+
+from typing import Final
+
+from sim.scenario.text.yaml import Document
+
+VERSION: Final = "capsule"
+"""Key of the format's version; a file that has it is a capsule."""
+
+SCENARIO: Final = "scenario"
+"""Key of the scenario, with its seed under ``run.seed``."""
+
+
+def is_capsule(data: object) -> bool:
+    """True for the data of a capsule."""
+    return isinstance(data, dict) and VERSION in data and isinstance(data.get(SCENARIO), dict)
+
+
+def unpacked(document: Document) -> Document:
+    """The scenario of a capsule, which keeps its lines; any other document as it is."""
+    data = document.data
+    if not isinstance(data, dict) or not is_capsule(data):
+        return document
+    origins = {path[1:]: at for path, at in document.origins.items() if path[:1] == (SCENARIO,)}
+    return Document(data[SCENARIO], origins, document.origin((SCENARIO,)))

@@ -1,0 +1,147 @@
+"""Liveness: what is not at rest after the last heal is named with what it waits for."""
+
+from pathlib import Path
+
+import pytest
+
+from sim.checking.observer import Observer
+from sim.hunting import sought
+from sim.hunting.replay import replay
+from sim.hunting.rest import Leftover, Rest, in_words, kinds
+from sim.scenario.loader import load, load_data
+from sim.trace.rows.clients import Groups, StableLag, StableOffsets, Transactions
+from sim.trace.rows.cluster import BrokerStates, NodeStates, PartitionChanges, TopicDeletions
+from sim.trace.rows.run import Lag
+from sim.trace.writer import Trace
+from sim.units import SECOND
+from tests.hunting.losing import losing
+
+STUCK = sought.parse("stuck")
+CATALOGUE = Path(__file__).parents[2] / "scenarios" / "catalogue"
+
+
+class World:
+    """A trace to which a test writes rows."""
+
+    def __init__(self):
+        self.trace = Trace(None)
+        self.rest = Rest(load_data(losing()), Observer(self.trace))
+
+    def at(self, second, *rows):
+        for row in rows:
+            self.trace.write(second * SECOND, row)
+        return self
+
+    def left(self, second=100):
+        return kinds(self.rest.leftovers(second * SECOND))
+
+
+def partition(leader=1, isr="1,2,3", elr=""):
+    return PartitionChanges.row(
+        1001, "orders", 0, leader=leader, leader_epoch=1, partition_epoch=2, in_sync=isr,
+        eligible=elr, replicas="1,2,3", unclean=False,
+    )  # fmt: skip
+
+
+def group(state, reason="a member joined"):
+    return Groups.row(1, "audit", state=state, generation=3, members=2, reason=reason)
+
+
+def transaction(state):
+    return Transactions.row(
+        1, transactional_id="shop", producer_id=7, producer_epoch=0, state=state, partitions=1,
+        coordinator_epoch=0, reason="EndTxn",
+    )  # fmt: skip
+
+
+def stable(broker, last, high):
+    return StableOffsets.row(
+        broker, "orders", 0, leader_epoch=1, last_stable_offset=last, high_watermark=high
+    )
+
+
+def test_a_cluster_that_has_everything_is_at_rest():
+    world = World().at(1, partition(), group("Stable"), transaction("CompleteCommit"))
+    world.at(2, stable(1, 9, 9), NodeStates.row("broker-1", state="running", incarnation=1))
+    world.at(3, Lag.row("audit", "orders", 0, position=9, committed=9, high_watermark=9))
+    world.at(3, BrokerStates.row(1001, 1, state="unfenced", broker_epoch=5))
+    assert world.left() == ()
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "words"),
+    [
+        (partition(isr="1"), "short-isr", "it waits for broker-2, broker-3 to catch up"),
+        (partition(-1, "", "2"), "no-leader", "it waits for one of its ISR [] or ELR [2]"),
+        (group("CompletingRebalance"), "group-CompletingRebalance", "with 2 members, at broker-1"),
+        (transaction("PrepareCommit"), "transaction-PrepareCommit", "in PrepareCommit for 95 s"),
+        (transaction("Ongoing"), "transaction-Ongoing", "in Ongoing for 95 s"),
+        (NodeStates.row("broker-2", state="crashed", incarnation=1), "server-down", "crashed"),
+        (BrokerStates.row(1001, 2, state="fenced", broker_epoch=5), "broker-fenced", "heartbeats"),
+        (
+            Lag.row("audit", "orders", 0, position=4, committed=4, high_watermark=9),
+            "reader-behind",
+            "group audit is at offset 4 of orders-0, which ends at 9",
+        ),
+    ],
+)
+def test_planted_each_kind_of_unrest_is_named(row, kind, words):
+    world = World().at(1, partition()).at(5, row)
+    assert world.left() == (kind,)
+    assert words in in_words(world.rest.leftovers(100 * SECOND))
+
+
+def test_a_transaction_may_be_open_for_its_time_and_hangs_if_no_coordinator_has_it():
+    world = World().at(1, partition(), transaction("Ongoing"), stable(1, 4, 9))
+    assert world.left(30) == ()
+    assert world.left(100) == ("transaction-Ongoing",)
+    world.at(101, transaction("CompleteAbort"))
+    assert world.left(102) == ("hanging-transaction",)
+    assert world.at(103, stable(1, 9, 9)).left(104) == ()
+
+
+def test_a_last_stable_offset_that_stays_while_records_are_committed_hangs():
+    world = World().at(1, partition(), stable(1, 4, 4))
+    assert world.left() == ()
+    world.at(2, Lag.row("audit", "orders", 0, position=4, committed=4, high_watermark=9))
+    world.at(2, StableLag.row("audit", "orders", 0, position=4, last_stable_offset=4))
+    assert world.left() == ("hanging-transaction",)
+
+
+def test_a_former_leader_says_nothing_about_its_partition():
+    world = World().at(1, partition(leader=2), stable(1, 4, 9), stable(2, 9, 9))
+    assert world.left() == ()
+
+
+def test_readers_of_committed_data_are_measured_by_the_last_stable_offset():
+    world = World().at(1, partition(), transaction("Ongoing"), stable(1, 4, 4))
+    world.at(2, Lag.row("audit", "orders", 0, position=4, committed=4, high_watermark=9))
+    world.at(2, StableLag.row("audit", "orders", 0, position=4, last_stable_offset=4))
+    assert world.left(30) == ()
+
+
+def test_a_topic_that_is_deleted_keeps_nobody_waiting():
+    world = World().at(1, partition(-1, ""))
+    world.at(1, Lag.row("audit", "orders", 0, position=4, committed=4, high_watermark=9))
+    deleted = TopicDeletions.row(1001, topic="orders", topic_id="x")
+    assert world.at(2, deleted).left() == ()
+
+
+def test_many_leftovers_are_counted():
+    some = [Leftover("short-isr", f"orders-{n}") for n in range(5)]
+    assert in_words(some) == "orders-0; orders-1; orders-2; and 2 more"
+    assert kinds(some) == ("short-isr",)
+
+
+# -- stories of the catalogue ----------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_transaction_that_hangs_keeps_a_cluster_from_rest_and_with_its_cure_it_does_not():
+    name = "f04-hanging-transaction-late-produce"
+    historic = load(CATALOGUE / f"{name}-historic.yaml")
+    (found,) = replay(historic, historic.run.seed, STUCK).findings
+    assert found.fingerprint == "stuck: hanging-transaction"
+    assert "it waits for the marker of a transaction that no coordinator has open" in found.words
+    fixed = load(CATALOGUE / f"{name}-fixed.yaml")
+    assert replay(fixed, fixed.run.seed, STUCK).findings == ()
