@@ -38,6 +38,8 @@ _WHAT = {
 RERUN_MAX: Final[Micros] = 15 * SECOND
 """Wall time of a run from which a report leaves it to the user to try changes."""
 
+_REAL = "what would have helped, as no seed brings a real run again; simulate it: logquake run {}"
+
 _UNKNOWN = "the trace shows no mechanism that is known by name"
 
 
@@ -68,6 +70,7 @@ def explanation(
         SimulationError: If the directory is no run, or its files contradict each other.
     """
     facts = RunFacts(directory)
+    rerun = rerun and not facts.is_real
     with _understood(directory):
         story = Story(facts, facts.pick(record))
         kind = story.subject.kind
@@ -87,7 +90,9 @@ def explanation(
             hear(line)
     elif is_wrong and not why:
         hear(f"why: {_UNKNOWN}")
-    if old and not rerun:
+    if facts.is_real and is_wrong:
+        hear(f"not tried: {_REAL.format(directory / 'scenario.yaml')}")
+    elif old and not rerun:
         hear(f"not tried: {_untried(old)}")
     tried, advice = _try(facts, kind, hear) if rerun and is_wrong else ([], "")
     return {

@@ -144,7 +144,7 @@ class Proxies:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind(address)
             made.listen(BACKLOG)
-            made.setblocking(False)
+            made.settimeout(0)
             pair = Pair(each["source"], each["target"], address, (each["to"], each["port"]), made)
             self._pairs.append(pair)
             self._accept_again(pair)
@@ -185,7 +185,7 @@ class Proxies:
                 accepted, _ = pair.listening.accept()
             except (BlockingIOError, ConnectionError):
                 return
-            accepted.setblocking(False)
+            accepted.settimeout(0)
             task = asyncio.get_running_loop().create_task(self._carry(pair, accepted))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -193,7 +193,7 @@ class Proxies:
     async def _carry(self, pair: Pair, accepted: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         onward = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        onward.setblocking(False)
+        onward.settimeout(0)
         for each in (accepted, onward):
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         there, back = pair.links
