@@ -18,6 +18,7 @@ from sim.ids import NodeId
 from sim.rehearsal import client_log
 from sim.rehearsal.metadata import Cluster
 from sim.rehearsal.segments import Segments
+from sim.rehearsal.transactions import with_producer_ids
 from sim.scenario.expect.bounds import Held, evaluate
 from sim.scenario.expect.slicing import measured, slices
 from sim.scenario.expect.stories import first_loss, with_stories
@@ -130,10 +131,10 @@ class Judgement:
     def _rows(self, segments: Segments) -> list[tuple[Micros, Emit]]:
         """Every row, in the order of time; of one instant in the order of their sources."""
         facts = self._facts
-        rows = [*facts.cluster.rows, *facts.rows]
-        for log in facts.logs:
-            rows += client_log.rows(log, facts.zero_us)
-        rows += segments.rows(facts.brokers)
+        appends = list(segments.rows(facts.brokers))
+        clients = [row for log in facts.logs for row in client_log.rows(log, facts.zero_us)]
+        known = with_producer_ids(clients, appends)
+        rows = [*facts.cluster.rows, *facts.rows, *known, *appends]
         rows.sort(key=lambda row: row[0])
         return rows
 
