@@ -1,4 +1,4 @@
-"""The verdict from files: a simulated run's own files, judged as a rehearsal's, give its verdict."""
+"""The verdict from files: those of a simulated run, judged as a rehearsal, give its own verdict."""
 
 import json
 import shutil
@@ -32,7 +32,10 @@ INSTANTS = ("t_us", "created_us", "begun_us")
 
 SCENARIO = """
 claim: A small run with a crash, whose acknowledged tail is lost, and transactions.
-cluster: {brokers: 3, controllers: 3, config: {broker.session.timeout.ms: 3000, broker.heartbeat.interval.ms: 1000}}
+cluster:
+  brokers: 3
+  controllers: 3
+  config: {broker.session.timeout.ms: 3000, broker.heartbeat.interval.ms: 1000}
 topics:
   orders: {partitions: 1, replication.factor: 3, config: {min.insync.replicas: 1}}
   sales: {partitions: 2, replication.factor: 3, config: {min.insync.replicas: 2}}
@@ -49,7 +52,8 @@ consumers:
   - {group: billing, topics: [sales], config: {isolation.level: read_committed,
      auto.offset.reset: earliest}}
 faults:
-  - {at: 2s, do: delay, between: [leader of orders-0], and: [all brokers], one-way: true, by: 50ms, for: 4s}
+  - {at: 2s, do: delay, between: [leader of orders-0], and: [all brokers], one-way: true,
+     by: 50ms, for: 4s}
   - {at: 3s, do: crash, target: leader of orders-0, for: 4s}
 run: {for: 12s, then: heal and drain, seed: 3}
 expect: {lost_acked: at least 1}
@@ -68,19 +72,21 @@ def table(result, name):
     return pq.read_table(result.directory / "trace" / name).to_pylist()
 
 
+def as_text(column, value):
+    if column in UNKNOWN:
+        return "-1"
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return str(value + ZERO_US if column in INSTANTS and value >= 0 else value)
+
+
 def as_clients_write(result, file):
     """The rows that clients know, as our Java program writes them."""
     with file.open("w") as out:
         for name in FROM_CLIENTS:
             for row in table(result, name):
                 texts = [name]
-                for column, value in row.items():
-                    if column in INSTANTS and value >= 0:
-                        value += ZERO_US
-                    if column in UNKNOWN:
-                        value = -1
-                    shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-                    texts.append(shown)
+                texts += [as_text(column, value) for column, value in row.items()]
                 out.write("\t".join(texts) + "\n")
     return file
 
@@ -145,7 +151,7 @@ def test_availability_and_fault_windows_are_those_of_the_simulated_run(simulated
 
 
 def test_a_batch_that_is_missing_on_the_disk_of_the_leader_is_found_lost(simulated, tmp_path):
-    scenario, result = simulated
+    _, result = simulated
     disks = tmp_path / "copy"
     shutil.copytree(result.directory / "disks", disks / "disks")
     last = table(result, "partition_changes")
@@ -161,7 +167,7 @@ def test_a_batch_that_is_missing_on_the_disk_of_the_leader_is_found_lost(simulat
 
 
 def test_a_batch_whose_bytes_are_damaged_is_named_and_not_counted(simulated, tmp_path):
-    scenario, result = simulated
+    _, result = simulated
     disks = tmp_path / "copy"
     shutil.copytree(result.directory / "disks", disks / "disks")
     (log,) = sorted((disks / "disks/broker-1/data-0/orders-0").glob("*.log"))

@@ -57,7 +57,7 @@ final class Outcomes {
         long offset = metadata != null && failure == null && metadata.hasOffset() ? metadata.offset() : -1;
         boolean queued = failure == null || place >= 0 && !(failure instanceof BufferExhaustedException);
         String result = failure == null ? "ok" : isCertain(failure, queued) ? "failed" : "unknown";
-        String name = failure == null ? "NONE" : nameOf(failure);
+        String name = failure == null ? "NONE" : nameOf(failure, queued);
         if (offset >= 0) {
             ends.merge(topic + "-" + place, offset + 1, Math::max);
         }
@@ -119,13 +119,16 @@ final class Outcomes {
         return failure instanceof ApiException;
     }
 
-    private static String nameOf(Exception failure) {
+    private static String nameOf(Exception failure, boolean queued) {
         if (failure instanceof BufferExhaustedException) {
             return "BUFFER_EXHAUSTED";
         }
         if (failure instanceof TransactionAbortedException) {
             return "TRANSACTION_ABORTED";
         }
-        return failure instanceof ApiException ? Errors.forException(failure).name() : "NONE";
+        if (failure instanceof ApiException) {
+            return Errors.forException(failure).name();
+        }
+        return queued ? "NONE" : "NEVER_SENT"; // The producer ended with the record in its hands.
     }
 }
