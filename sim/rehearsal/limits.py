@@ -17,7 +17,9 @@ from sim.faults.links import Bandwidth, Delay, NetworkPartition
 from sim.faults.load import LoadSurge
 from sim.faults.process import ControlledShutdown, Crash, Pause, Restart, RollingRestart
 from sim.faults.replicas import LostReplica
+from sim.faults.target import Target
 from sim.rehearsal.loads import Client, processes
+from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.rules.limits import records_at_most
 from sim.scenario.scenario import Scenario
 from sim.units import MIB, MINUTE, SECOND, Bytes, Micros, show_bytes, show_duration
@@ -162,11 +164,26 @@ def _of_fault(fault: Fault, scenario: Scenario) -> Iterator[str]:
     if isinstance(fault, _OF_SERVERS):
         for target in fault.targets:
             others = [name for name in target.names if name not in servers]
+            others += _clients_in(target, scenario)
             if others:
                 yield (
                     f"{path}.target: {', '.join(others)} is a client, whose open records nobody "
                     "would know when it is killed; possible: servers, or do: pause"
                 )
+
+
+def _clients_in(target: Target, scenario: Scenario) -> list[str]:
+    """Clients of a rack that is a target, or of any, if the target is one of them at random."""
+    if target.kind not in {"rack", "random rack"}:
+        return []
+    rack = target.text.removeprefix("rack ")
+    specs: list[ProducerSpec | ConsumerSpec] = [*scenario.producers, *scenario.consumers]
+    return [
+        name
+        for spec in specs
+        if spec.rack and (target.kind == "random rack" or spec.rack == rack)
+        for name in spec.client_names
+    ]
 
 
 def _of_size(scenario: Scenario, clients: Sequence[Client], scale: float) -> Iterator[str]:

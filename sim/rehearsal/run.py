@@ -214,7 +214,9 @@ class _Rehearsal:
         acked: dict[str, int] = {}
         reached: dict[tuple[str, str], int] = {}
         for process in fleet.clients.values():
-            for kind, _, *fields in process.ask("status") if process.running else ():
+            if not process.running or process.paused:
+                continue
+            for kind, _, *fields in process.ask("status"):
                 if kind == "producer":
                     sending, left, *ends = fields
                     if int(sending) or int(left):

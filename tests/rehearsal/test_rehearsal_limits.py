@@ -67,7 +67,7 @@ def test_a_fault_that_needs_root_is_refused_by_its_name_with_what_is_possible(li
 def test_the_faults_that_are_had_are_kinds_of_scenarios_and_not_all_of_them():
     possible = {kind.kind for kind in limits.FAULTS}
     assert possible < set(KINDS)
-    assert limits.FAULTS == tuple(KINDS[kind.kind] for kind in limits.FAULTS)
+    assert all(KINDS[kind.kind] is kind for kind in limits.FAULTS)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,15 @@ def test_parts_of_a_fault_that_cannot_be_had_are_refused(line, words):
     said = refusal(with_fault(line), sets=sets)
     assert "faults[0]" in said
     assert words in said
+
+
+def test_a_rack_with_clients_in_it_cannot_be_killed_and_one_without_can():
+    racks = PLAIN.replace("brokers: 3,", "racks: {a: 2, b: 1},")
+    text = f"{racks}faults:\n  - {{at: 1s, do: crash, target: rack a, for: 5s}}\n"
+    check(text)
+    said = refusal(text.replace("name: shop,", "name: shop, rack: a,"))
+    assert "shop is a client" in said
+    check(text.replace("name: shop,", "name: shop, rack: b,"))
 
 
 def test_a_client_may_be_paused_and_then_has_a_process_of_its_own():

@@ -177,9 +177,9 @@ def test_a_narrow_link_lets_so_many_bytes_a_second_pass(nodes):
 
 
 def test_a_connection_to_a_server_that_is_not_there_is_reset(nodes):
-    with connect(nodes, "clients", "broker-1") as connection:
-        with pytest.raises(ConnectionResetError):  # no b"", as if a server had closed it in order
-            connection.recv(100)
+    # Not b"", as if a server had been there and closed it in order.
+    with connect(nodes, "clients", "broker-1") as found, pytest.raises(ConnectionResetError):
+        found.recv(100)
 
 
 def test_rules_of_two_faults_are_independent(nodes):
