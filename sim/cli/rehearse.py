@@ -73,7 +73,7 @@ def rehearse_command(path: Path, options: RehearseOptions) -> None:
 
 
 def _noise(result: "Result") -> str:
-    """How late this machine woke a process that slept meanwhile, in a line."""
+    """The machine's noise, in a line."""
     noise = result.card["noise"]
     assert isinstance(noise, dict), "the run card has it"
     if not noise["samples"]:

@@ -33,7 +33,7 @@ class Timetable(Protocol):
 
 
 class Journal(Protocol):
-    """Where rows of faults go."""
+    """Receiver of the rows of faults."""
 
     def write(self, t_us: Micros, emit: Emit) -> None:
         """Adds a row with its instant."""

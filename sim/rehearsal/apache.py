@@ -32,7 +32,7 @@ SOURCES: Final = Path(__file__).parent / "java"
 
 _COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 _ATTEMPTS: Final = 3
-"""How often Maven may try: a registry can be busy."""
+"""Attempts of Maven: a registry can be busy."""
 
 _QUICK_START: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 """A quarter less processor time for a process that starts and works for minutes. A dump of many
@@ -117,7 +117,7 @@ def java_version() -> str:
 
 
 def missing(*programs: str) -> list[str]:
-    """Which of the programs this machine lacks."""
+    """Programs, of those named, that this machine lacks."""
     return [name for name in programs if shutil.which(name) is None]
 
 

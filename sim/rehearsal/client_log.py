@@ -1,6 +1,6 @@
 """Rows that the clients of a rehearsal wrote down."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,11 +8,36 @@ import numpy as np
 
 from sim.errors import SimulationError
 from sim.trace.emit import Emit
+from sim.trace.rows.clients import (
+    Assignments,
+    Commits,
+    CommittedReaders,
+    Positions,
+    Reads,
+    Revocations,
+    TransactionOutcomes,
+    TransactionRecords,
+)
+from sim.trace.rows.log import ClientBatches
 from sim.trace.schema import BY_NAME
 from sim.trace.schema_types import Table
 from sim.units import Micros
 
-_INSTANTS: Final = ("t_us", "created_us", "begun_us")
+TABLES: Final[Mapping[str, Callable[..., Emit]]] = {
+    "client_batches": ClientBatches.row,
+    "reads": Reads.row,
+    "positions": Positions.row,
+    "commits": Commits.row,
+    "assignments": Assignments.row,
+    "revocations": Revocations.row,
+    "committed_readers": CommittedReaders.row,
+    "transaction_outcomes": TransactionOutcomes.row,
+    "transaction_records": TransactionRecords.row,
+}
+"""Tables that clients write, and what makes a row of each."""
+
+_INSTANT: Final = "t_us"
+_INSTANTS: Final = (_INSTANT, "created_us", "begun_us")
 """Columns that the clients fill by the machine's clock."""
 
 
@@ -25,23 +50,24 @@ def rows(file: Path, zero_us: Micros) -> Iterator[tuple[Micros, Emit]]:
     with file.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             name, *texts = line.rstrip("\n").split("\t")
-            table = BY_NAME.get(name)
+            table = BY_NAME[name] if name in TABLES else None
             if table is None or len(texts) != len(table.columns):
                 raise SimulationError(f"{file}: line {number} is no row of a table of the trace")
             try:
                 values = _values(table, texts, zero_us)
             except ValueError as error:
                 raise SimulationError(f"{file}: line {number}: {error}") from None
-            yield values[0], Emit(name, tuple(values[1:]))
+            at = values.pop(_INSTANT)
+            yield at, TABLES[name](**values)
 
 
-def _values(table: Table, texts: list[str], zero_us: Micros) -> list[Any]:
-    found = []
+def _values(table: Table, texts: list[str], zero_us: Micros) -> dict[str, Any]:
+    found = {}
     for column, text in zip(table.columns, texts, strict=True):
         value = _READERS[column.type](text)
         if column.name in _INSTANTS and value >= 0:
             value -= zero_us
-        found.append(value)
+        found[column.name] = value
     return found
 
 

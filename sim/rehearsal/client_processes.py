@@ -37,7 +37,7 @@ class ClientProcess(RealProcess):
                 stderr=said,
             )
 
-    def ask(self, *words: str) -> list[list[str]]:
+    def order(self, *words: str) -> list[list[str]]:
         """Gives an order; returns the lines of the answer, as fields.
 
         Raises:

@@ -1,7 +1,7 @@
 """Log directories of a rehearsal's servers: formatted, replaced, and bereft of a replica."""
 
+import os
 import re
-import secrets
 import shutil
 import subprocess
 from base64 import urlsafe_b64encode
@@ -21,7 +21,7 @@ _TOOL: Final = "kafka.tools.StorageTool"
 def random_id() -> str:
     """A random 128-bit id in Kafka's printed form, which does not begin with a dash."""
     while True:
-        text = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+        text = urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
         if not text.startswith("-"):
             return text
 

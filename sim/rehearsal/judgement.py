@@ -37,7 +37,7 @@ _LEVEL: Final = "facts"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a rehearsal left."""
+    """Remains of a rehearsal."""
 
     zero_us: Micros
     """The scenario's zero, in microseconds since 1970."""
@@ -135,7 +135,7 @@ class Judgement:
         clients = [row for log in facts.logs for row in client_log.rows(log, facts.zero_us)]
         known = with_producer_ids(clients, appends)
         rows = [*facts.cluster.rows, *facts.rows, *known, *appends]
-        rows.sort(key=lambda row: row[0])
+        rows.sort(key=_instant)
         return rows
 
     def _verdict(self) -> tuple[dict[str, object], list[Held]]:
@@ -174,3 +174,8 @@ class Judgement:
             "kept": "all",
             **self._own,
         }
+
+
+def _instant(row: tuple[Micros, Emit]) -> Micros:
+    at, _ = row
+    return at

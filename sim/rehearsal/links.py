@@ -105,7 +105,7 @@ class Handle:
     def affected(self) -> int:
         """Pieces of data that were held back, delayed or slowed down because of it."""
         if self._affected is None:
-            return self._links.ask(do="affected", rule=self._number)
+            return self._links.order(do="affected", rule=self._number)
         return self._affected
 
     @affected.setter
@@ -114,7 +114,7 @@ class Handle:
 
     def remove(self) -> None:
         """Removes the rule."""
-        self._affected = self._links.ask(do="remove", rule=self._number)
+        self._affected = self._links.order(do="remove", rule=self._number)
 
 
 class Links:
@@ -137,14 +137,14 @@ class Links:
                 stderr=said,
                 text=True,
             )
-        self.ask(do="listen", pairs=addresses.pairs())
+        self.order(do="listen", pairs=addresses.pairs())
 
     @property
     def pid(self) -> int:
         """Number of the process."""
         return self._process.pid
 
-    def ask(self, **order: object) -> int:
+    def order(self, **what: object) -> int:
         """Gives an order; returns its number.
 
         Raises:
@@ -152,7 +152,7 @@ class Links:
         """
         into, out = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
         try:
-            into.write(json.dumps(order) + "\n")
+            into.write(json.dumps(what) + "\n")
             into.flush()
             line = out.readline()
         except BrokenPipeError:
@@ -168,7 +168,7 @@ class Links:
         """Adds a rule on the links from its senders to its receivers."""
         links = [[one, other] for one in sorted(rule.senders) for other in sorted(rule.receivers)]
         self._rules += 1
-        self.ask(
+        self.order(
             do="add",
             rule=self._rules,
             links=links,

@@ -1,4 +1,4 @@
-"""What the clients of a rehearsal are to do: their settings, and the instants of every record.
+"""Work of the clients of a rehearsal: their settings, and the instants of every record.
 
 Instants, keys and sizes are those of the simulated run of the same seed
 (:mod:`sim.nodes.clients.workload`), so that both have the same load.

@@ -4,7 +4,7 @@ The files can be read at any time: what a process has written, another one sees.
 in the logs of a majority of the voters. The records' instants are those of the active controller's
 clock, in whole milliseconds.
 
-Left out: snapshots. A rehearsal is over before a controller makes one (an hour, or 20 MB).
+Left out: snapshots. A rehearsal ends before a controller makes one (an hour, or 20 MB).
 """
 
 from collections.abc import Iterator, Sequence
@@ -69,7 +69,7 @@ class Cluster:
     serving: dict[NodeId, bool] = field(default_factory=dict)
     """Brokers that are registered; true if they are not fenced."""
     leaders: dict[tuple[TopicPartition, LeaderEpoch], NodeId] = field(default_factory=dict)
-    """Who led a partition in an epoch."""
+    """Leader of a partition in an epoch."""
     rows: list[tuple[Micros, Emit]] = field(default_factory=list)
     """In the order of the log; instants since the scenario's zero."""
     _topics: dict[str, str] = field(default_factory=dict)

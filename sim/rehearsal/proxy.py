@@ -36,12 +36,12 @@ _RESET: Final = struct.pack("ii", 1, 0)
 _SETTLE_S: Final = 0.02
 
 Link = tuple[str, str]
-"""Who sends, who receives."""
+"""Sender and receiver."""
 
 
 @dataclass(slots=True)
 class Rule:
-    """What is wrong with some links."""
+    """Fault of some links."""
 
     links: frozenset[Link]
     cut: bool
@@ -50,7 +50,7 @@ class Rule:
     affected: int = 0
     """Pieces of data that were held, delayed or slowed down."""
     free_at: float = 0.0
-    """When the last byte that was let through has passed, of a narrow link."""
+    """Instant at which the last byte of a narrow link has passed."""
 
 
 class Rules:
@@ -72,7 +72,7 @@ class Rules:
         return rule.affected
 
     def affected(self, number: int) -> int:
-        """How many pieces a rule has affected so far."""
+        """Number of pieces that a rule has affected so far."""
         return self._rules[number].affected
 
     def is_cut(self, *links: Link) -> bool:
@@ -82,7 +82,7 @@ class Rules:
         )
 
     def due(self, link: Link, size: int, now: float) -> float:
-        """When data that is sent now on a link arrives, cuts left aside."""
+        """Instant at which data sent now on a link arrives, cuts left aside."""
         at = now
         for rule in self._rules.values():
             if link not in rule.links or rule.cut:
@@ -123,7 +123,7 @@ class Pair:
     """Connections of our own that fill its queue while the pair is cut."""
 
     @property
-    def links(self) -> tuple[Link, Link]:
+    def both_ways(self) -> tuple[Link, Link]:
         """Both directions."""
         return (self.source, self.target), (self.target, self.source)
 
@@ -152,7 +152,7 @@ class Proxies:
     def refresh(self) -> None:
         """Lets pairs accept connections, or none, as the rules are now."""
         for pair in self._pairs:
-            is_cut = self.rules.is_cut(*pair.links)
+            is_cut = self.rules.is_cut(*pair.both_ways)
             if is_cut and not pair.fillers:
                 self._fill(pair)
             elif pair.fillers and not is_cut:
@@ -196,7 +196,7 @@ class Proxies:
         onward.settimeout(0)
         for each in (accepted, onward):
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        there, back = pair.links
+        there, back = pair.both_ways
         try:
             await loop.sock_connect(onward, pair.to)
             async with asyncio.TaskGroup() as group:

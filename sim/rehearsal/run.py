@@ -42,7 +42,7 @@ _Key = TypeVar("_Key")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user chose."""
+    """Choices of the user."""
 
     seed: int
     out: Path
@@ -130,7 +130,7 @@ class _Rehearsal:
                 self._drain(fleet)
             for process in fleet.clients.values():
                 if process.running and not process.paused:
-                    process.ask("close")
+                    process.order("close")
             end = self._clock.now()
             fleet.freeze()
         self._phase = "judge"
@@ -150,7 +150,7 @@ class _Rehearsal:
         self._wait_for("its topics", lambda: self._in_sync(fleet))
         for process in fleet.clients.values():
             if not self._stopped:
-                process.ask("prepare")
+                process.order("prepare")
         before = self._clock.zero_us
         self._clock.begin_in(HEADSTART_US)
         shift = self._clock.zero_us - before
@@ -160,7 +160,7 @@ class _Rehearsal:
         )
         self._injector.arm()
         for process in fleet.clients.values():
-            process.ask("start", str(self._clock.zero_us))
+            process.order("start", str(self._clock.zero_us))
         self._sleeper.start()
 
     def _serve(self, fleet: Fleet, brokers: Sequence[int]) -> bool:
@@ -216,7 +216,7 @@ class _Rehearsal:
         for process in fleet.clients.values():
             if not process.running or process.paused:
                 continue
-            for kind, _, *fields in process.ask("status"):
+            for kind, _, *fields in process.order("status"):
                 if kind == "producer":
                     sending, left, *ends = fields
                     if int(sending) or int(left):
@@ -308,7 +308,7 @@ class _Rehearsal:
         return Judgement(scenario, self._options.seed, self._directory, facts, card).conclude()
 
     def _card(self, fleet: Fleet, noise: Mapping[str, int]) -> dict[str, object]:
-        """What the run card says of a rehearsal alone."""
+        """Part of the run card that only a rehearsal has."""
         return {
             "real": True,
             "kafka": self._apache.release,

@@ -47,7 +47,7 @@ class RealProcess:
         self.exits: list[str] = []
         """Ends of the process that nobody ordered."""
         self.command = list(command)
-        """What is run, without its launcher."""
+        """Command line, without its launcher."""
         self._note = note
         self.process: subprocess.Popen[bytes] | None = None
         """The present one, or the last."""

@@ -38,16 +38,15 @@ def with_producer_ids(client_rows: Rows, appends: Rows) -> Iterator[tuple[Micros
             assert isinstance(number, int), "the table says so"
             first.setdefault(name, (producer, number))
     for at, emit in rows:
-        if emit.table != "transaction_outcomes":
-            yield at, emit
-            continue
-        outcome = [0, *emit.row]
-        found = first.get(
-            (outcome[TransactionOutcomes.PRODUCER], outcome[TransactionOutcomes.TRANSACTION])
-        )
-        if found is not None:
-            outcome[TransactionOutcomes.PRODUCER_ID] = ids.of(*found)
-        yield at, Emit(emit.table, tuple(outcome[1:]))
+        if emit.table == "transaction_outcomes":
+            row = (0, *emit.row)
+            name = row[TransactionOutcomes.PRODUCER], row[TransactionOutcomes.TRANSACTION]
+            if name in first:
+                known = [*emit.row]
+                known[TransactionOutcomes.PRODUCER_ID - 1] = ids.of(*first[name])
+                yield at, emit._replace(row=tuple(known))
+                continue
+        yield at, emit
 
 
 class _Ids:
