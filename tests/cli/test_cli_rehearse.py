@@ -36,8 +36,7 @@ def rehearsals(monkeypatch):
     kafka = Apache("4.3.1", Path("lib"))
     monkeypatch.setattr(sim.rehearsal.run, "rehearse", rehearse)
     monkeypatch.setattr(sim.rehearsal.apache, "found", lambda version, directory: kafka)
-    made_and_endings = made, endings
-    return made_and_endings
+    return made, endings
 
 
 def ended(**changed):

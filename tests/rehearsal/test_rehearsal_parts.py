@@ -2,6 +2,7 @@
 
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -192,8 +193,7 @@ def wait(condition):
 
 
 def state_of(pid):
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0]
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_a_process_is_killed_and_started_again(process):
