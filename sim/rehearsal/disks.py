@@ -15,6 +15,8 @@ from sim.rehearsal.apache import Apache
 
 META: Final = "meta.properties"
 BOOTSTRAP: Final = "bootstrap.checkpoint"
+_ENTRY_BYTES: Final = {".index": 8, ".timeindex": 12, ".txnindex": 34}
+_PIECE: Final = 1 << 16
 _TOOL: Final = "kafka.tools.StorageTool"
 
 
@@ -68,6 +70,34 @@ class Formats:
             meta = re.sub(r"(?m)^directory\.id=.*$", f"directory.id={random_id()}", meta)
             (directory / META).write_text(meta, encoding="utf-8")
             (directory / BOOTSTRAP).write_bytes(self._bootstrap)
+
+
+def trim_indexes(directory: Path) -> None:
+    """Cuts the space that a running broker keeps at the end of its indexes, as its stop would.
+
+    Source: ``AbstractIndex.trimToValidSize``.
+    """
+    for path in directory.glob("*/*index"):
+        entry = _ENTRY_BYTES.get(path.suffix, 1)
+        with path.open("r+b") as file:
+            end = os.lseek(file.fileno(), 0, os.SEEK_END)
+            used = _used(file.fileno(), end)
+            os.ftruncate(file.fileno(), -(-used // entry) * entry)
+
+
+def _used(handle: int, end: int) -> int:
+    """Bytes of a file up to its last one that is not zero."""
+    used, at = 0, 0
+    while at < end:
+        try:
+            at = os.lseek(handle, at, os.SEEK_DATA)
+        except OSError:
+            break  # only holes follow
+        piece = os.pread(handle, _PIECE, at)
+        content = piece.rstrip(b"\0")
+        used = at + len(content) if content else used
+        at += len(piece)
+    return used
 
 
 def wipe(directory: Path) -> int:

@@ -17,7 +17,7 @@ from sim.faults.fault import Fault
 from sim.rehearsal import launcher, properties
 from sim.rehearsal.apache import Apache, java_version
 from sim.rehearsal.client_processes import ClientProcess
-from sim.rehearsal.disks import Formats, random_id
+from sim.rehearsal.disks import Formats, random_id, trim_indexes
 from sim.rehearsal.links import Addresses, Links
 from sim.rehearsal.loads import Client, Loads, instants_of, processes
 from sim.rehearsal.metadata import Cluster, read
@@ -181,6 +181,8 @@ class Fleet:
         if self._links is not None:
             self._links.close()
             self._links = None
+        for directory in sorted(self._run.glob("disks/*/*/")):
+            trim_indexes(directory)
 
     def _server(self, spec: ServerSpec) -> RealProcess:
         directories = self.directories(spec)

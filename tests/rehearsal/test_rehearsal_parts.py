@@ -11,7 +11,7 @@ import pytest
 from sim.ids import TopicPartition
 from sim.rehearsal import properties
 from sim.rehearsal.clock import Clock
-from sim.rehearsal.disks import META, random_id, remove_replica, wipe
+from sim.rehearsal.disks import META, random_id, remove_replica, trim_indexes, wipe
 from sim.rehearsal.links import Addresses
 from sim.rehearsal.loads import Loads, clients_of, instants_of, processes
 from sim.rehearsal.noise import Sleeper
@@ -169,6 +169,27 @@ def test_a_wiped_directory_is_empty_and_a_removed_replica_leaves_the_others(tmp_
     assert (tmp_path / "orders-1").is_dir()
     assert wipe(tmp_path) == 2
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kept"),
+    [
+        ("0.index", b"\0\0\0\1\0\0\1\0", 8),  # its last byte is a zero of the entry's
+        ("0.timeindex", b"\0" * 7 + b"\5\0\0\0\2", 12),
+        ("0.index", b"", 0),
+        ("0.timeindex", (b"\0" * 7 + b"\5\0\0\0\2") * 9_000, 108_000),
+    ],
+)
+def test_the_space_that_a_broker_keeps_in_its_indexes_is_cut(tmp_path, name, content, kept):
+    (tmp_path / "orders-0").mkdir()
+    file = tmp_path / "orders-0" / name
+    with file.open("wb") as out:
+        out.write(content)
+        out.truncate(10 << 20)
+    (tmp_path / "orders-0" / "0.log").write_bytes(b"batch" + bytes(100))
+    trim_indexes(tmp_path)
+    assert file.read_bytes() == content.ljust(kept, b"\0")
+    assert (tmp_path / "orders-0" / "0.log").stat().st_size == 105
 
 
 @pytest.fixture
