@@ -19,6 +19,7 @@ from sim.faults.process import ControlledShutdown, Crash, Pause, Restart, Rollin
 from sim.faults.replicas import LostReplica
 from sim.faults.target import Target
 from sim.rehearsal.loads import Client, processes
+from sim.scenario.behaviours import registry as behaviours
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.rules.limits import records_at_most
 from sim.scenario.scenario import Scenario
@@ -103,11 +104,12 @@ def _of_parts(scenario: Scenario) -> Iterator[str]:
     for name, value in given.items():
         if value:
             yield f"{name}: not rehearsed; leave it out"
-    for option in scenario.off_default:
-        if option.path.startswith("behaviours."):
+    released = behaviours.resolve({}, cluster.kafka, preempted=cluster.preempts)
+    for name, choice in scenario.behaviours.items():
+        if choice != released[name]:
             yield (
-                f"{option.path}: found {option.value!r}; a real Kafka has the behaviour of its "
-                f"release ({option.default!r}); leave it out"
+                f"behaviours.{name}: found {choice!r}; a real Kafka has the behaviour of its "
+                f"release ({released[name]!r}); leave it out"
             )
 
 

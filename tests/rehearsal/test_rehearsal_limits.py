@@ -7,7 +7,7 @@ from sim.faults.registry import KINDS
 from sim.rehearsal import apache, limits
 from sim.rehearsal.loads import clients_of
 from sim.scenario.loader import load, load_text
-from tests.scenarios.run_kit import CATALOGUE, SHIPPED
+from tests.scenarios.run_kit import SHIPPED
 
 PLAIN = """
 claim: Something.
@@ -154,14 +154,14 @@ def test_every_problem_is_told_at_once():
 
 
 def test_a_behaviour_of_another_release_is_refused():
-    for path in (*SHIPPED.values(), *CATALOGUE.values()):
-        scenario = load(path)
-        if any(option.path.startswith("behaviours.") for option in scenario.off_default):
-            break
-    else:
-        pytest.fail("no scenario sets a behaviour")
-    with pytest.raises(SimulationError, match=r"behaviours\.\S+: found .* leave it out"):
-        limits.check(scenario, clients_of(scenario), 1.0)
+    said = refusal(PLAIN + "behaviours: {recovery: isr}\n")
+    assert "behaviours.recovery: found 'isr'; a real Kafka has" in said
+    assert "('elr'); leave it out" in said
+
+
+@pytest.mark.parametrize("version", list(apache.RELEASES))
+def test_every_release_has_the_behaviours_of_its_version(version):
+    check(PLAIN.replace("brokers: 3,", f"kafka: '{version}', brokers: 3,"))
 
 
 def test_another_system_than_linux_is_refused_with_what_to_do(monkeypatch):
