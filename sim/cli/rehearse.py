@@ -63,7 +63,8 @@ def rehearse_command(path: Path, options: RehearseOptions) -> None:
                 results.append(rehearse(scenario, release, chosen, on_progress, should_stop))
             if not options.as_json:
                 show_verdict(results[-1])
-                say(_noise(results[-1]))
+                for line in (_noise(results[-1]), *_exits(results[-1])):
+                    say(line)
                 say(str(where))
             if not results[-1].complete:
                 break
@@ -79,6 +80,13 @@ def _noise(result: "Result") -> str:
     if not noise["samples"]:
         return "noise    not measured"
     return f"noise    a sleeper woke late by {noise['p50_us']} us (p50), {noise['p99_us']} us (p99)"
+
+
+def _exits(result: "Result") -> list[str]:
+    """Ends of processes that no fault and no order caused, a line for each."""
+    found = result.card["unordered_exits"]
+    assert isinstance(found, list), "the run card has it"
+    return [f"ended    {text}" for text in found]
 
 
 def _plain(result: "Result") -> dict[str, object]:

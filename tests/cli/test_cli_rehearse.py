@@ -30,7 +30,8 @@ def rehearsals(monkeypatch):
         made.append((scenario, apache, options))
         complete, held = endings.get(len(made), (True, True))
         unaffected = () if held else ("fault 0: nothing",)
-        card = {"noise": {"samples": 0}}
+        exits = ["broker-1 ended on its own, code 1"]
+        card = {"noise": {"samples": 0}, "unordered_exits": exits}
         return Result("x", options.seed, options.out, complete, card, {}, (), unaffected)
 
     kafka = Apache("4.3.1", Path("lib"))
@@ -51,6 +52,13 @@ def test_a_rehearsal_writes_beside_the_simulated_run(rehearsals):
     [(scenario, _, options)] = made
     assert options.out == Path("runs/separate-roles-crash-s1-real")
     assert (options.seed, scenario.name) == (1, "separate-roles-crash")
+
+
+def test_noise_and_processes_that_ended_on_their_own_are_shown(rehearsals, capsys):
+    assert ended(as_json=False) == 0
+    shown = capsys.readouterr().out
+    assert "noise    not measured" in shown
+    assert "ended    broker-1 ended on its own, code 1" in shown
 
 
 def test_repetitions_have_the_same_seed_and_directories_of_their_own(rehearsals, tmp_path):
