@@ -38,9 +38,12 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "sim/importer/live/connection.py": ("time",),
     "sim/lifetime.py": ("threading",),
     "sim/locks.py": ("datetime",),
+    "sim/rehearsal/clock.py": ("time", "datetime"),
+    "sim/rehearsal/noise.py": ("time", "threading"),
+    "sim/rehearsal/proxy.py": ("asyncio",),
 }
-"""Who may import banned modules: the streams' own file, those who talk to people, and those who
-see to processes and their directories."""
+"""Who may import banned modules: the streams' own file, those who talk to people, those who see to
+processes and their directories, and rehearsals on real ones."""
 
 BANNED_CALLS = ("hash", "id")
 """Their answers differ from process to process."""
@@ -144,9 +147,12 @@ def banned_modules(source: Source) -> Iterator[Finding]:
             yield Finding(source.path, line, f"imports {head}")
 
 
-MAY_READ_ENVIRONMENT = ("sim/bench.py", "sim/compiled.py", "sim/mcp/process.py")
-"""This machine's speed is remembered where users have caches; the form in which packages are
-imported is chosen before anything runs; a command that a server starts has its environment."""
+MAY_READ_ENVIRONMENT = (
+    "sim/bench.py", "sim/compiled.py", "sim/mcp/process.py", "sim/rehearsal/apache.py",
+)  # fmt: skip
+"""This machine's speed and Kafka's jars are remembered where users have caches; the form in which
+packages are imported is chosen before anything runs; a command that a server starts has its
+environment."""
 
 
 def banned_calls(source: Source) -> Iterator[Finding]:

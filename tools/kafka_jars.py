@@ -6,18 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from sim.rehearsal.apache import RELEASES as REHEARSED
+
 RELEASES: Final = {
     "0.10": "0.10.2.2", "0.11": "0.11.0.3", "1.0": "1.0.2", "1.1": "1.1.1", "2.0": "2.0.1",
     "2.1": "2.1.1", "2.2": "2.2.2", "2.3": "2.3.1", "2.4": "2.4.1", "2.5": "2.5.1",
     "2.6": "2.6.3", "2.7": "2.7.2", "2.8": "2.8.2", "3.0": "3.0.2", "3.1": "3.1.2",
     "3.2": "3.2.3", "3.3": "3.3.2", "3.4": "3.4.1", "3.5": "3.5.2", "3.6": "3.6.2",
-    "3.7": "3.7.2", "3.8": "3.8.1", "3.9": "3.9.2", "4.0": "4.0.2", "4.1": "4.1.2",
-    "4.2": "4.2.0", "4.3": "4.3.1",
+    "3.7": "3.7.2", "3.8": "3.8.1", **REHEARSED,
 }  # fmt: skip
-"""The release that is read of each version, oldest first.
-
-Of 4.2 it is the first one: Maven Central lacks artifacts of MirrorMaker of 4.2.1 and 4.2.2.
-"""
+"""The release that is read of each version, oldest first."""
 
 MESSAGE_RELEASES: Final = {version: RELEASES[version] for version in list(RELEASES)[-5:]}
 """Releases whose messages are read, too: 3.9 and newer."""

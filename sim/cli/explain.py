@@ -33,6 +33,8 @@ _WHAT = {
     "ok": "was not acknowledged",
 }
 
+_REAL = "what would have helped, as no seed brings a real run again; simulate it: logquake run {}"
+
 _UNKNOWN = "the trace shows no mechanism that is known by name"
 
 
@@ -63,6 +65,7 @@ def explanation(
         SimulationError: If the directory is no run, or its files contradict each other.
     """
     facts = RunFacts(directory)
+    rerun = rerun and not facts.is_real
     with _understood(directory):
         story = Story(facts, facts.pick(record))
         kind = story.subject.kind
@@ -82,7 +85,9 @@ def explanation(
             hear(line)
     elif is_wrong and not why:
         hear(f"why: {_UNKNOWN}")
-    if old and not rerun:
+    if facts.is_real and is_wrong:
+        hear(f"not tried: {_REAL.format(directory / 'scenario.yaml')}")
+    elif old and not rerun:
         hear(f"not tried: {_untried(old)}")
     tried, advice = _try(facts, kind, hear) if rerun and is_wrong else ([], "")
     return {

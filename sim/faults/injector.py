@@ -14,11 +14,9 @@ from sim.faults.action import Action, Evidence, Procedure
 from sim.faults.fault import Fault
 from sim.faults.process import start_stopped
 from sim.faults.resolve import DiskTroubles, Site
-from sim.faults.surface import World
-from sim.kernel import Kernel
+from sim.faults.surface import Journal, Timetable, World
 from sim.rng import Streams
 from sim.trace.rows.run import Faults
-from sim.trace.writer import Trace
 from sim.units import MS, Micros
 
 RETRY_US: Final[Micros] = 100 * MS
@@ -62,10 +60,10 @@ class Injector:
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: Timetable,
         world: World,
         faults: Sequence[Fault],
-        trace: Trace,
+        trace: Journal,
         streams: Streams,
     ) -> None:
         self._kernel = kernel

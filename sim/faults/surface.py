@@ -4,8 +4,8 @@ Faults act through these alone, so that a fault cannot reach into a machine's st
 propagates as in a real cluster.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
 
 from sim.ids import NO_LEADER, NO_OFFSET, NodeId, Offset, TopicPartition
 from sim.log.store.stored_file import Rot
@@ -15,7 +15,28 @@ from sim.protocol.metadata.records import Voter
 from sim.substrate.distributions import Spread
 from sim.substrate.links import LinkRule
 from sim.substrate.trouble import Trouble
+from sim.trace.emit import Emit
 from sim.units import NEVER, Bytes, Micros
+
+
+class Timetable(Protocol):
+    """The clock by which faults begin and end: simulated, or a real one."""
+
+    def now(self) -> Micros:
+        """The present instant."""
+
+    def call_at(self, at: Micros, fn: Callable[..., object], *args: Any) -> object:  # noqa: ANN401
+        """Runs ``fn(*args)`` at the instant."""
+
+    def call_in(self, delay: Micros, fn: Callable[..., object], *args: Any) -> object:  # noqa: ANN401
+        """Runs ``fn(*args)`` after the delay."""
+
+
+class Journal(Protocol):
+    """Receiver of the rows of faults."""
+
+    def write(self, t_us: Micros, emit: Emit) -> None:
+        """Adds a row with its instant."""
 
 
 class Process(Protocol):

@@ -133,6 +133,11 @@ class RunFacts:
         return int(self.card["seed"])
 
     @property
+    def is_real(self) -> bool:
+        """True if real processes ran (``logquake rehearse``): no seed brings the same run again."""
+        return bool(self.card.get("real", False))
+
+    @property
     def end_us(self) -> Micros:
         """End of the run."""
         return int(self.card["simulated_us"])

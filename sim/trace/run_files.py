@@ -37,6 +37,7 @@ CARD: Final[Shape] = {
     "seed": int,
     "complete": bool,
     "?kept": str,
+    "?real": bool,
     "?simulated_us": int,
     "?wall_us": int,
     "?rows": _COUNTS,

@@ -1,8 +1,6 @@
 """Apache Kafka as it is released, brought by Maven: its dump tool, and brokers on loopback."""
 
-import fcntl
 import re
-import shutil
 import socket
 import subprocess
 import time
@@ -10,6 +8,8 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
+
+from sim.rehearsal import apache as released
 
 with warnings.catch_warnings():  # its import uses deprecated functions of the standard library
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -19,20 +19,13 @@ with warnings.catch_warnings():  # its import uses deprecated functions of the s
 
 HERE = Path(__file__).parent
 LIBRARY = HERE / "target" / "lib"
-"""Jars of the release that ``pom.xml`` names."""
-COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+"""Jars of the newest release."""
+NEWEST = list(released.RELEASES.values())[-1]
 START_S = 240
 """Patience with brokers that start; three of them take about 20 s on two cores."""
 
 READ_S = 120
 """Patience with a client that reads; it takes a second or two."""
-
-ATTEMPTS = 3
-"""How often Maven may try: a registry can be busy."""
-
-QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
-"""A quarter less processor time for a broker that starts and is read from. A dump of many files
-takes longer with them: there the second compiler pays."""
 
 STARTED = "Kafka Server started"
 RECOVERED = re.compile(
@@ -42,54 +35,28 @@ RECOVERED = re.compile(
 
 def missing() -> str:
     """What this machine lacks to bring Apache Kafka, or nothing."""
-    lacks = [name for name in ("mvn", "java") if shutil.which(name) is None]
+    lacks = released.missing("mvn", "java")
     return f"Apache Kafka needs {' and '.join(lacks)}" if lacks else ""
 
 
 def library(release: str = "") -> Path:
-    """Where the jars of a release are; those of ``pom.xml`` if none is named."""
+    """Where the jars of a release are; those of the newest one if none is named."""
     return LIBRARY.with_name(f"lib-{release}") if release else LIBRARY
 
 
 def bring(release: str = "") -> None:
-    """Let Maven fetch what ``pom.xml`` names, of another release if one is named, once.
+    """Let Maven fetch the jars of a release, the newest one if none is named, once.
 
     Other workers wait.
     """
-    jars = library(release)
-    stamp = jars / ".complete"
-    description = HERE / "pom.xml"
-    pom = description.read_text()
-    with description.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        if stamp.is_file() and stamp.read_text() == pom:
-            return
-        shutil.rmtree(jars, ignore_errors=True)
-        command = ["mvn", "-q", "-B", COPY, f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
-        if release:
-            command.append(f"-Dkafka.version={release}")
-        for attempt in range(1, ATTEMPTS + 1):
-            if subprocess.run(command, cwd=HERE, check=attempt == ATTEMPTS).returncode == 0:
-                break
-        for other in jars.glob("slf4j-reload4j-*.jar"):
-            other.unlink()  # 3.9 brings it; the log4j of pom.xml has our settings
-        stamp.write_text(pom)
+    released.bring(release or NEWEST, library(release))
 
 
 def java(main: str, *arguments: str, heap: str = "512m", release: str = "") -> list[str]:
     """The command line that runs a class of Kafka's."""
-    settings = f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"
-    quick = QUICK_START if main in ("kafka.Kafka", "kafka.tools.StorageTool") else ()
-    return [
-        "java",
-        f"-Xmx{heap}",
-        *quick,
-        settings,
-        "-cp",
-        f"{library(release)}/*",
-        main,
-        *arguments,
-    ]
+    of = released.Apache(release or NEWEST, library(release))
+    quick = main in ("kafka.Kafka", "kafka.tools.StorageTool")
+    return of.java(main, *arguments, heap=heap, quick=quick)
 
 
 ARGUMENT_MAX = 100_000

@@ -65,6 +65,32 @@ def run(
 
 
 @app.command()
+def rehearse(
+    scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="SCENARIO")],
+    seed: Annotated[int | None, typer.Option(min=0, help="Instead of run.seed.")] = None,
+    set_: Sets = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where to write; default runs/SCENARIO-sSEED-real, numbered if several."),
+    ] = None,
+    kafka: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="An unpacked Kafka; default: Maven brings the release."),
+    ] = None,
+    scale: Annotated[float, typer.Option(help="Of the producers' rates, up to 1.")] = 1.0,
+    repeat: Annotated[int, typer.Option(min=1, max=100, help="Rehearsals, one by one.")] = 1,
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier run there.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Run a scenario on a real Apache Kafka, as processes of this machine, and judge it."""
+    from sim.cli.rehearse import RehearseOptions, rehearse_command
+
+    options = RehearseOptions(seed, tuple(set_ or ()), out, force, kafka, scale, repeat, json)
+    rehearse_command(scenario, options)
+
+
+@app.command()
 def check(
     paths: Annotated[
         list[Path],
