@@ -12,8 +12,7 @@ import typer
 from sim.cli.exits import Case, ExitCode, exit_codes, failed, say_json
 from sim.cli.hunting.clock import alarm, seconds_of
 from sim.cli.run import stop_requests
-from sim.cli.screen import say
-from sim.cli.terminal import step_bar
+from sim.cli.screen import say, step_bar
 from sim.errors import SimulationError
 from sim.hunting import capsule as capsules
 from sim.hunting.fingerprint import BROKEN, DEFECT, Finding

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sim.cli.terminal import step_bar
+from sim.cli.screen import step_bar
 from sim.hunting import sought as looked
 from sim.hunting.capsule import ENDING
 from sim.hunting.coincidences import (
