@@ -212,15 +212,16 @@ def test_every_command_says_of_its_own_defect_what_to_send(words, tmp_path, monk
     import sim.cli.check  # noqa: PLC0415 - what is planted in
     import sim.cli.explain  # noqa: PLC0415
     import sim.cli.explore  # noqa: PLC0415
+    import sim.cli.report  # noqa: PLC0415
     import sim.cli.run  # noqa: PLC0415
 
     def fails(*_given, **_more):
         raise ZeroDivisionError("planted")
 
     monkeypatch.setattr(sim.cli.explain, "RunFacts", fails)
-    monkeypatch.setattr(sim.cli.run, "_report", fails)
+    monkeypatch.setattr(sim.cli.report, "report", fails)
     monkeypatch.setattr(sim.cli.run, "load", fails)
-    monkeypatch.setattr(sim.cli.check, "_plan", fails)
+    monkeypatch.setattr(sim.cli.check, "find_files", fails)
     monkeypatch.setattr(sim.cli.explore, "parse_seeds", fails)
     (tmp_path / "run.json").write_text("{}")
     result = invoke(*words, tmp_path)
@@ -274,12 +275,6 @@ def test_loading_a_scenario_does_not_import_the_simulator():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
-
-
-def test_no_command_is_there_before_its_time():
-    words = invoke("--help").stdout
-    for absent in ("hunt", "shrink"):
-        assert absent not in words
 
 
 def test_the_version_is_told_and_that_of_kafka():

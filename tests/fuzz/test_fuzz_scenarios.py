@@ -114,7 +114,7 @@ def test_a_number_makes_the_same_mutant_again():
 
 
 def test_mutants_are_understood_or_refused(tmp_path):
-    trial = tried(range(200), tmp_path, runs=False)
+    trial = tried(range(240), tmp_path, runs=False)
     assert trial.wrong == []
     assert trial.codes["validate 0"] > 20, "some are scenarios still"
     assert trial.codes["validate 2"] > 60, "and most are not"
