@@ -141,8 +141,8 @@ def _numbers(
         if all(value is None for side in sides for value in side):
             continue
         is_inside = tolerance.holds(kind, *sides)
-        texts = [_spread(kind, side) for side in sides]
-        yield Row(name, kind, *texts, is_inside, *sides)
+        here, there = (_spread(kind, side) for side in sides)
+        yield Row(name, kind, here, there, is_inside, sides[0], sides[1])
 
 
 def _sequences(
@@ -152,9 +152,9 @@ def _sequences(
         here, there = ([run.steps.get(name, ()) for run in group] for group in (found, reference))
         known = [_states(steps) for steps in there]
         odd = next((steps for steps in here if _states(steps) not in known), None)
-        lengths = ("equal", "equal") if odd is None else _parting(_states(odd), known)
+        parting = ("equal", "equal") if odd is None else _parting(_states(odd), known)
         yield Row(
-            f"sequence of {name}", "sequence", *lengths, odd is None,
+            f"sequence of {name}", "sequence", parting[0], parting[1], odd is None,
             tuple(map(_states, here)), tuple(known),
         )  # fmt: skip
         yield from _times(name, here, there, tolerance)
@@ -178,10 +178,10 @@ def _times(
         after, state = way[-1]
         if not sides[0] or (end == 1 and not any(map(any, sides))):
             continue
-        texts = [_spread("time", side) for side in sides]
+        shown = [_spread("time", side) for side in sides]
         yield Row(
-            f"step {end - 1} of {partition}, after {after}: {state}", "time", *texts,
-            tolerance.holds("time", *sides), *sides,
+            f"step {end - 1} of {partition}, after {after}: {state}", "time", shown[0], shown[1],
+            tolerance.holds("time", *sides), sides[0], sides[1],
         )  # fmt: skip
 
 

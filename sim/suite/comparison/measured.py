@@ -215,7 +215,7 @@ class _Trace:
         return f"{last.name} {last.phase}", max(at - last.t_us, 0)
 
     def _first_acks(self, began: Sequence[Event]) -> list[Micros | None]:
-        """First acknowledgements, where a fault hit, of records that were meant to be sent later."""
+        """First acknowledgements, where a fault hit, of records that were due after it began."""
         hit = [self._hit(event) for event in began]
         found: list[Micros | None] = [None] * len(began)
         if not began:
