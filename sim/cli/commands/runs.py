@@ -111,7 +111,7 @@ def compare(
     json: AsJson = False,
 ) -> None:
     """Compare simulated runs with rehearsals on a real Kafka, number by number."""
-    from sim.cli.compare import CompareOptions, compare_command
+    from sim.cli.sides.compare import CompareOptions, compare_command
 
     factors = (time_share, time_floor, latency_factor, records_factor)
     compare_command(runs, CompareOptions(tuple(against or ()), out, *factors, json))

@@ -192,7 +192,7 @@ def _states(steps: Sequence[Step]) -> tuple[tuple[str, str], ...]:
 def _parting(
     odd: Sequence[tuple[str, str]], known: Sequence[Sequence[tuple[str, str]]]
 ) -> tuple[str, str]:
-    """Where a sequence leaves the reference's that it follows longest: both next steps."""
+    """Next steps of a sequence and of the reference that it follows longest, where they part."""
     common = [
         next((n for n, (a, b) in enumerate(zip(odd, way, strict=False)) if a != b),
              min(len(odd), len(way)))
