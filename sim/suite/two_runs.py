@@ -97,26 +97,31 @@ class _Side:
         self.settings = {
             "seed": str(card.get("seed")),
             "logquake": str(card.get("logquake")),
-            **dict(_flat(_scenario(directory / "scenario.yaml"), "")),
+            **dict(leaves(plain_scenario(directory / "scenario.yaml"), "")),
         }
 
 
-def _scenario(path: Path) -> object:
+def plain_scenario(path: Path) -> object:
+    """Contents of a scenario file as plain data.
+
+    Raises:
+        SimulationError: If it is no YAML.
+    """
     try:
         return read(path.read_text(encoding="utf-8"), str(path)).data
     except ReadError as error:
         raise SimulationError(f"{path}: damaged: {error}") from None
 
 
-def _flat(value: object, where: str) -> Iterator[tuple[str, str]]:
+def leaves(value: object, where: str) -> Iterator[tuple[str, str]]:
     """Leaves of a scenario by their paths; items of a list by their names, else their places."""
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _flat(item, f"{where}.{key}" if where else str(key))
+            yield from leaves(item, f"{where}.{key}" if where else str(key))
     elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
         for place, item in enumerate(value):
             name = item.get("name", place) if isinstance(item, Mapping) else place
-            yield from _flat(item, f"{where}[{name}]")
+            yield from leaves(item, f"{where}[{name}]")
     else:
         yield where, value if isinstance(value, str) else json.dumps(value)
 

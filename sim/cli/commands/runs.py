@@ -91,6 +91,33 @@ def rehearse(
 
 
 @app.command()
+def compare(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Directories of runs and of rehearsals.", metavar="RUN_DIR ..."),
+    ],
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="A run of the reference, of any kind; repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write compare.html and compare.json there.")
+    ] = None,
+    time_share: Annotated[float, typer.Option(help="Allowed share of a time's median.")] = 0.2,
+    time_floor: Annotated[float, typer.Option(help="Allowed anyway, in seconds.")] = 0.3,
+    latency_factor: Annotated[float, typer.Option(help="Allowed factor of a latency.")] = 1.5,
+    records_factor: Annotated[float, typer.Option(help="Allowed factor of lost records.")] = 2.0,
+    *,
+    json: AsJson = False,
+) -> None:
+    """Compare simulated runs with rehearsals on a real Kafka, number by number."""
+    from sim.cli.sides.compare import CompareOptions, compare_command
+
+    factors = (time_share, time_floor, latency_factor, records_factor)
+    compare_command(runs, CompareOptions(tuple(against or ()), out, *factors, json))
+
+
+@app.command()
 def check(
     paths: Annotated[
         list[Path],

@@ -107,7 +107,7 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Compare two runs: settings, lost, down and slow, and the first row in which they part."""
-    from sim.cli.diff import diff_command
+    from sim.cli.sides.diff import diff_command
 
     diff_command(first, second, as_data=as_json)
 

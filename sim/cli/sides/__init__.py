@@ -1,0 +1,1 @@
+"""Commands that put runs side by side."""
