@@ -32,7 +32,7 @@ from sim.nodes.process.dispatcher import Dispatcher
 from sim.nodes.process.port import Port
 from sim.nodes.process.reconnect import ReconnectPolicy
 from sim.protocol import events as ev
-from sim.protocol.messages.base import NOTIFICATION, Notification, Request
+from sim.protocol.messages.base import Notification, Request
 from sim.protocol.messages.security import TlsAlert
 from sim.protocol.security.client import SaslClientAuthenticator
 from sim.substrate.links import Envelope
@@ -263,7 +263,7 @@ class Channel:
             self._continue_login(self._login, message)
             return
         self._failures = 0
-        if correlation == NOTIFICATION:
+        if isinstance(message, Notification):
             self._on_notification(message)
             return
         item = self._open.popleft()
@@ -284,10 +284,9 @@ class Channel:
             at = self._ciphered_at(self._connection.tls, message.size_bytes)
             self._process.call_at(at, self._process.receive, item.port, response)
 
-    def _on_notification(self, message: Message) -> None:
+    def _on_notification(self, message: Notification) -> None:
         listener = self._listener
         assert listener is not None, "nobody listens"
-        assert isinstance(message, Notification), "only notifications have its number"
         event = ev.NotificationReceived(self._peer, message)
         if self._connection is None or self._connection.tls is None:
             self._process.notified(listener, event)
