@@ -191,7 +191,7 @@ def test_of_a_run_that_shows_a_defect_everything_is_kept(file, tmp_path, reporte
 def test_of_a_run_that_is_interrupted_everything_is_kept(file, tmp_path, monkeypatch):
     import sim.cli.run as command  # noqa: PLC0415 - what is planted in
 
-    def stopped(scenario, seed, out, options, case):
+    def stopped(scenario, seed, out, options, case, hooks):
         return run(scenario, seed, out, should_stop=lambda: True)
 
     monkeypatch.setattr(command, "_run", stopped)

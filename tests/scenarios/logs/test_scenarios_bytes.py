@@ -32,6 +32,9 @@ pytestmark = pytest.mark.skipif(
 ALONE = {"retry-storm", "retry-storm-patient"}
 """One broker: nobody follows."""
 
+EMPTY = {("share-group-renewals", "jobs-0")}
+"""Its 40 small records without keys are less than a batch, and go to one partition."""
+
 LINE = re.compile(r"^baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* crc: (\d+) isvalid: true$")
 VALUE = struct.Struct(">4siqq")
 
@@ -171,7 +174,7 @@ def test_replicas_are_alike_byte_for_byte_below_the_smallest_end(ran, name):
     for partition, copies in replicas.items():
         shortest = min(map(len, copies))
         assert len({copy[:shortest] for copy in copies}) == 1, partition
-        assert shortest > 0 or partition.startswith("__")
+        assert shortest > 0 or partition.startswith("__") or (name, partition) in EMPTY
 
 
 def test_one_flipped_byte_is_seen_by_both_readers(shared, tmp_path):

@@ -51,6 +51,7 @@ MAY_BE_ABSENT = {
     "records-have-one-holder",
     "deliveries-are-limited",
     "share-starts-advance",
+    "renewed-locks-hold",
     "refused-is-not-appended",
     "log-start-is-committed",
     "log-start-behind-leader",
@@ -67,7 +68,9 @@ listener that demands them."""
 ALONE = {"retry-storm", "retry-storm-patient"}
 """One broker: nobody follows."""
 
-UNCHANGED = {"region-loss-mirror", "connect-at-least-once", "acl-removed", *ALONE}
+UNCHANGED = {
+    "region-loss-mirror", "connect-at-least-once", "acl-removed", "share-group-renewals", *ALONE,
+}  # fmt: skip
 """No partition changes: whoever could change one is lost with it, or no broker fails."""
 
 
