@@ -27,6 +27,7 @@ from sim.protocol.messages.group_admin import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
 )
+from sim.protocol.messages.leader_epochs import TombstoneOffsetsRequest
 from sim.protocol.messages.log_dirs import AlterReplicaLogDirsRequest
 from sim.protocol.messages.metadata import InitProducerIdRequest, MetadataRequest
 from sim.protocol.messages.share import (
@@ -42,6 +43,7 @@ from sim.protocol.rights.caller import ClientIdentity
 SERVED = (
     *REPLICA_REQUESTS, *GROUP_REQUESTS, *TRANSACTION_REQUESTS, *SHARE_REQUESTS,
     *SHARE_COORDINATOR_REQUESTS, MetadataRequest, FindCoordinatorRequest, InitProducerIdRequest,
+    TombstoneOffsetsRequest,
 )  # fmt: skip
 """Requests that a broker routes, whatever sends them."""
 

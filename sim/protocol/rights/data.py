@@ -24,8 +24,10 @@ from sim.protocol.messages.delete_records import (
     DeleteRecordsResult,
 )
 from sim.protocol.messages.leader_epochs import (
+    GetReplicaLogInfoRequest,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
+    TombstoneOffsetsRequest,
 )
 from sim.protocol.messages.log_dirs import AlterReplicaLogDirsRequest
 from sim.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -137,6 +139,8 @@ DATA_CHECKS: Final[dict[type[Request], Check]] = {
     FetchRequest: _fetch,
     ListOffsetsRequest: _list_offsets,
     OffsetForLeaderEpochRequest: _leader_epoch,
+    GetReplicaLogInfoRequest: of_servers,
+    TombstoneOffsetsRequest: of_servers,
     DeleteRecordsRequest: _delete_records,
     AlterReplicaLogDirsRequest: _move_replicas,
     MetadataRequest: _metadata,
