@@ -172,6 +172,17 @@ public final class KafkaMessages {
         return "\"" + version + "\":{" + String.join(",", pairs) + "}";
     }
 
+    /** Whether the newest version of a request is not negotiated yet; releases before 3.5 have no such. */
+    private static boolean isUnstable(int key) throws Exception {
+        try {
+            Object unstable = ApiMessageType.class.getMethod("latestVersionUnstable")
+                .invoke(ApiMessageType.fromApiKey((short) key));
+            return (Boolean) unstable;
+        } catch (NoSuchMethodException absent) {
+            return false;
+        }
+    }
+
     private static void print(Class<?> message) throws Exception {
         structures.clear();
         int low = number(message, "LOWEST_SUPPORTED_VERSION");
@@ -183,8 +194,7 @@ public final class KafkaMessages {
         List<String> versions = new ArrayList<>();
         for (int version = low; version <= high; version++) versions.add(version(message, version));
         int key = ((ApiMessage) message.getDeclaredConstructor().newInstance()).apiKey();
-        boolean unstable = message.getSimpleName().endsWith("RequestData") && key >= 0
-            && ApiMessageType.fromApiKey((short) key).latestVersionUnstable();
+        boolean unstable = message.getSimpleName().endsWith("RequestData") && key >= 0 && isUnstable(key);
         System.out.println("{\"name\":\"" + message.getSimpleName() + "\",\"package\":\""
             + message.getPackageName() + "\",\"key\":" + key + ",\"unstable\":" + unstable
             + ",\"versions\":{" + String.join(",", versions) + "}}");

@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from tools import kafka_messages
-from tools.kafka_jars import FEATURE_RELEASES, MESSAGE_RELEASES, RELEASES, Row, jars, printed
+from tools.kafka_jars import (
+    FEATURE_RELEASES,
+    MESSAGE_RELEASES,
+    PREVIEW,
+    RELEASES,
+    Row,
+    jars,
+    printed,
+)
 
 PROGRAM: Final = "KafkaFacts.java"
 """Prints every setting of a release, one for each ConfigDef that has it."""
@@ -169,6 +177,7 @@ def main() -> None:
     features: dict[str, dict[str, int]] = {}
     ranges: dict[str, dict[str, list[int]]] = {}
     messages: dict[str, list[kafka_messages.Message]] = {}
+    preview: dict[str, list[kafka_messages.Message]] = {}
     with tempfile.TemporaryDirectory() as directory:
         for version, release in RELEASES.items():
             library = jars(release, Path(directory) / release)
@@ -180,8 +189,12 @@ def main() -> None:
             if version in MESSAGE_RELEASES:
                 rows = printed(library, kafka_messages.PROGRAM)
                 messages[version] = [kafka_messages.message(row) for row in rows]
+            if version == PREVIEW:
+                rows = printed(library, kafka_messages.PROGRAM)
+                preview[version] = kafka_messages.records_of_metadata(rows)
     TARGET.write_text(text(settings_of_releases(settings), features, ranges), encoding="utf-8")
     kafka_messages.TARGET.write_text(kafka_messages.text(messages), encoding="utf-8")
+    kafka_messages.PREVIEW_TARGET.write_text(kafka_messages.text(preview), encoding="utf-8")
 
 
 if __name__ == "__main__":

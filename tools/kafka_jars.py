@@ -20,6 +20,10 @@ RELEASES: Final = {
 MESSAGE_RELEASES: Final = {version: RELEASES[version] for version in list(RELEASES)[-5:]}
 """Releases whose messages are read, too: 3.9 and newer."""
 
+PREVIEW: Final = "2.8"
+"""The release whose metadata records alone are read: those of KRaft's preview, in a form of their
+own that no later release reads."""
+
 FEATURE_RELEASES: Final = {version: RELEASES[version] for version in list(RELEASES)[-11:]}
 """Releases whose feature levels are read: 3.3, the first with KRaft for production, and newer."""
 

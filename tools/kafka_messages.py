@@ -16,6 +16,9 @@ from tools.kafka_jars import RELEASES, Row
 TARGET: Final = Path(__file__).parents[1] / "sim/wire/data/kafka_messages.jsonl"
 """The data file; the README beside it says what a line is."""
 
+PREVIEW_TARGET: Final = TARGET.with_name("preview_records.jsonl")
+"""The data file of the metadata records of KRaft's preview, in the same notation."""
+
 PROGRAM: Final = "KafkaMessages.java"
 """Prints every message of a release."""
 
@@ -186,6 +189,11 @@ def _range(versions: Iterable[int]) -> str:
     if found != list(range(found[0], found[-1] + 1)):
         raise ValueError(f"a message has versions {found}")
     return str(found[0]) if len(found) == 1 else f"{found[0]}-{found[-1]}"
+
+
+def records_of_metadata(rows: Iterable[Row]) -> list[Message]:
+    """Records of the metadata log, of what was printed of a release."""
+    return [one for one in map(message, rows) if one.kind == "metadata"]
 
 
 def text(releases: Mapping[str, Iterable[Message]]) -> str:

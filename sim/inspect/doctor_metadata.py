@@ -55,7 +55,7 @@ class ClusterState:
             removed = self.names.pop(str(values["topicId"]), "")
             self.replicas = {tp: ids for tp, ids in self.replicas.items() if tp.topic != removed}
         elif name in {"PartitionRecord", "PartitionChangeRecord"}:
-            topic, replicas = self.names.get(str(values["topicId"])), values["replicas"]
+            topic, replicas = self.names.get(str(values["topicId"])), values.get("replicas")
             number = values["partitionId"]
             assert isinstance(number, int), "the schema says so"
             if topic is not None and isinstance(replicas, Sequence):

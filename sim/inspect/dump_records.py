@@ -124,14 +124,16 @@ def control(record: Record) -> tuple[Pair, ...]:
 
 
 def _metadata(record: Record) -> dict[str, object]:
-    decoded = schemas.decode(record.value or b"")
+    value = record.value or b""
+    decoded = schemas.decode(value)
+    data = _data(decoded, is_preview=schemas.is_preview(value))
     kind = re.sub(r"(?<!^)(?=[A-Z])", "_", decoded.name).upper()
-    return {"type": kind, "version": decoded.version, "data": _data(decoded)}
+    return {"type": kind, "version": decoded.version, "data": data}
 
 
-def _data(decoded: schemas.Decoded) -> dict[str, object]:
+def _data(decoded: schemas.Decoded, *, is_preview: bool = False) -> dict[str, object]:
     """The fields as Kafka's converters show them: without tagged ones at their default."""
-    schema = schemas.schema_of(decoded.name)
+    schema = schemas.schema_of(decoded.name, is_preview=is_preview)
     blobs = decoded.values.get("protocolType") == _CONSUMER
     shown = _without_defaults(schema, schema.fields, decoded.values, decoded.version)
     return to_json(shown, blobs=blobs)

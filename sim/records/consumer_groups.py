@@ -1,6 +1,6 @@
 """Codec of consumer and share groups in ``__consumer_offsets`` (KIP-848, KIP-932).
 
-Keys of types 3 and 5 to 8, of share groups 10 to 14, values of version 0. Written as Kafka 4.1
+Keys of types 3 and 5 to 8, of share groups 10 to 15, values of version 0. Written as Kafka 4.1
 writes them: a hash over the metadata in place of the metadata themselves (type 4).
 
 Source: ``GroupCoordinatorRecordHelpers`` of the group coordinator.
@@ -19,9 +19,11 @@ from sim.protocol.coordinator.group.consumer_group_records import (
     PARTITION_METADATA_KEY,
     SHARE_CURRENT_KEY,
     SHARE_MEMBER_KEY,
+    SHARE_STATES_KEY,
     SHARE_TARGET_KEY,
     TARGET_EPOCH_KEY,
     TARGET_KEY,
+    ClassicMember,
     ConsumerGroupEpochRecord,
     ConsumerGroupMemberRecord,
     ConsumerGroupRecord,
@@ -29,10 +31,13 @@ from sim.protocol.coordinator.group.consumer_group_records import (
     GroupKeyTombstone,
     MemberState,
     MemberTombstone,
+    SharedTopic,
+    ShareStatePartitionsRecord,
     TargetAssignmentEpochRecord,
     TargetAssignmentMemberRecord,
     member_keys,
 )
+from sim.records.consumer_protocol import subscription_blob, subscription_in
 from sim.units import MS
 from sim.wire.fields import Value
 from sim.wire.schemas import decode_as, encode
@@ -52,6 +57,7 @@ _NAMES: Final[Mapping[int, str]] = {
     _SHARE_TARGET_EPOCH_KEY: "ShareGroupTargetAssignmentMetadata",
     SHARE_TARGET_KEY: "ShareGroupTargetAssignmentMember",
     SHARE_CURRENT_KEY: "ShareGroupCurrentMemberAssignment",
+    SHARE_STATES_KEY: "ShareGroupStatePartitionMetadata",
 }
 
 _Fields: TypeAlias = Mapping[str, Value]
@@ -69,7 +75,11 @@ def key_of(record: ConsumerGroupRecord) -> bytes:
     """The key, with its type in front."""
     number, member = _type_of(record), ""
     if not isinstance(
-        record, ConsumerGroupEpochRecord | TargetAssignmentEpochRecord | GroupKeyTombstone
+        record,
+        ConsumerGroupEpochRecord
+        | TargetAssignmentEpochRecord
+        | ShareStatePartitionsRecord
+        | GroupKeyTombstone,
     ):
         member = record.member_id
     fields: dict[str, Value] = {"groupId": record.group}
@@ -106,6 +116,12 @@ def decode(kind: int, key: bytes, value: bytes | None) -> ConsumerGroupRecord | 
     if kind == PARTITION_METADATA_KEY:
         return None  # until 4.0, in place of a hash
     fields = decode_as(f"{_NAMES[kind]}Value", value).values
+    if kind == SHARE_STATES_KEY:
+        return ShareStatePartitionsRecord(
+            group,
+            _read_shared(fields["initializingTopics"]),
+            _read_shared(fields["initializedTopics"]),
+        )
     if kind in _SHARE_READERS:
         return replace(_SHARE_READERS[kind](group, member, fields), share=True)
     return _READERS[kind](group, member, fields)
@@ -127,6 +143,8 @@ def _type_of(record: ConsumerGroupRecord) -> int:
             return target_key
         case CurrentMemberAssignmentRecord():
             return current_key
+        case ShareStatePartitionsRecord():
+            return SHARE_STATES_KEY
         case MemberTombstone() | GroupKeyTombstone():
             return record.key_type
         case _:
@@ -152,7 +170,7 @@ def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
                 "rebalanceTimeoutMs": record.rebalance_timeout_us // MS,
                 "serverAssignor": record.server_assignor or None,
                 # Without it Kafka takes the member for one of the classic protocol.
-                "classicMemberMetadata": None,
+                "classicMemberMetadata": _classic_fields(record.classic),
             }
         case TargetAssignmentEpochRecord():
             return {"assignmentEpoch": record.epoch, "assignmentTimestamp": record.timestamp_ms}
@@ -172,10 +190,29 @@ def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
                     record.pending_revocation, record.pending_epochs
                 ),
             }
+        case ShareStatePartitionsRecord():
+            return {
+                "initializingTopics": _shared(record.initializing),
+                "initializedTopics": _shared(record.initialized),
+                "deletingTopics": [],
+            }
         case MemberTombstone() | GroupKeyTombstone():
             return None
         case _:
             assert_never(record)
+
+
+def _classic_fields(classic: ClassicMember | None) -> _Fields | None:
+    """Fields of a classic member's JoinGroup; its assignors share a subscription."""
+    if classic is None:
+        return None
+    return {
+        "sessionTimeoutMs": classic.session_timeout_us // MS,
+        "supportedProtocols": [
+            {"name": name, "metadata": subscription_blob(classic.subscription, name)}
+            for name in classic.protocols
+        ],
+    }
 
 
 def _by_topic(partitions: Sequence[TopicPartition], epochs: Sequence[int] = ()) -> list[Value]:
@@ -193,6 +230,13 @@ def _by_topic(partitions: Sequence[TopicPartition], epochs: Sequence[int] = ()) 
     ]
 
 
+def _shared(topics: Sequence[SharedTopic]) -> list[Value]:
+    return [
+        {"topicId": each.topic_id, "topicName": each.topic, "partitions": list(each.partitions)}
+        for each in topics
+    ]
+
+
 # -- reading --------------------------------------------------------------------------------------
 
 
@@ -203,7 +247,7 @@ def _read_epoch(group: str, _member: str, fields: _Fields) -> _Written:
 
 
 def _read_member(group: str, member: str, fields: _Fields) -> _Written:
-    topics = fields["subscribedTopicNames"]
+    topics, instance = fields["subscribedTopicNames"], _text(fields.get("instanceId") or "")
     assert isinstance(topics, Sequence)
     return ConsumerGroupMemberRecord(
         group,
@@ -214,8 +258,24 @@ def _read_member(group: str, member: str, fields: _Fields) -> _Written:
         tuple(_text(topic) for topic in topics),
         _number(fields.get("rebalanceTimeoutMs", 0)) * MS,
         _text(fields.get("serverAssignor") or ""),
-        instance_id=_text(fields.get("instanceId") or ""),
+        instance_id=instance,
+        classic=_classic(fields.get("classicMemberMetadata"), instance),
     )
+
+
+def _classic(value: Value, instance_id: str) -> ClassicMember | None:
+    """The member's JoinGroup; what only a sticky assignor remembers is of the first that does."""
+    if value is None:
+        return None
+    assert isinstance(value, Mapping), f"a structure expected, not {value!r}"
+    protocols = [
+        (_text(entry["name"]), _bytes(entry["metadata"]))
+        for entry in _structs(value["supportedProtocols"])
+    ]
+    said = [subscription_in(blob, name, instance_id) for name, blob in protocols]
+    best = max(said, key=lambda each: (len(each.remembered), each.remembered_generation))
+    timeout = _number(value["sessionTimeoutMs"]) * MS
+    return ClassicMember(timeout, tuple(name for name, _ in protocols), best)
 
 
 def _read_target_epoch(group: str, _member: str, fields: _Fields) -> _Written:
@@ -269,6 +329,16 @@ def _partitions(value: Value) -> tuple[TopicPartition, ...]:
     return tuple(found)
 
 
+def _read_shared(value: Value) -> tuple[SharedTopic, ...]:
+    found: list[SharedTopic] = []
+    for entry in _structs(value):
+        numbers = entry["partitions"]
+        assert isinstance(numbers, Sequence)
+        places = tuple(_number(n) for n in numbers)
+        found.append(SharedTopic(_text(entry["topicId"]), _text(entry["topicName"]), places))
+    return tuple(found)
+
+
 def _epochs(value: Value) -> tuple[int, ...]:
     found: list[int] = []
     for entry in _structs(value):
@@ -280,6 +350,11 @@ def _epochs(value: Value) -> tuple[int, ...]:
 
 def _text(value: Value) -> str:
     assert isinstance(value, str), f"text expected, not {value!r}"
+    return value
+
+
+def _bytes(value: Value) -> bytes:
+    assert isinstance(value, bytes), f"bytes expected, not {value!r}"
     return value
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from sim.ids import ProducerId, TopicPartition
-from sim.protocol.assignors.subscription import NO_GENERATION, Subscription
 from sim.protocol.coordinator.group.consumer_group_records import CONSUMER_GROUP_RECORDS
 from sim.protocol.coordinator.group.records import (
     GroupMetadataRecord,
@@ -26,8 +25,13 @@ from sim.protocol.coordinator.group.records import (
     PendingOffsetRecord,
 )
 from sim.records import consumer_groups as consumer_group_codec
+from sim.records.consumer_protocol import (
+    assignment_blob,
+    assignment_in,
+    subscription_blob,
+    subscription_in,
+)
 from sim.units import MS
-from sim.wire.assignor_data import cooperative_user_data, sticky_user_data, user_data_in
 from sim.wire.control_batch import read_marker
 from sim.wire.fields import ZERO_UUID, Value
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
@@ -36,7 +40,6 @@ from sim.wire.schemas import decode_as, encode
 _OFFSET_COMMIT_KEY = b"\x00\x01"
 _GROUP_METADATA_KEY = b"\x00\x02"
 _VALUE_VERSION_SINCE_4_1 = 4
-_BLOB_VERSION = 3
 _PROTOCOL_TYPE = "consumer"
 
 _Fields: TypeAlias = Mapping[str, Value]
@@ -168,14 +171,6 @@ def _value(record: GroupRecord, form: OffsetsForm) -> bytes | None:
 
 def _member_fields(member: MemberRecord, protocol: str, form: OffsetsForm) -> dict[str, Value]:
     said = member.subscription
-    subscription = {
-        "topics": list(said.topics),
-        "userData": _user_data(said, protocol),
-        "ownedPartitions": _by_topic(said.owned),
-        "generationId": said.generation,
-        "rackId": said.rack or None,
-    }
-    assignment = {"assignedPartitions": _by_topic(member.assignment), "userData": None}
     return {
         "memberId": member.member_id,
         "groupInstanceId": (said.instance_id or None) if form.group >= FORM.group else None,
@@ -183,26 +178,9 @@ def _member_fields(member: MemberRecord, protocol: str, form: OffsetsForm) -> di
         "clientHost": member.client_host,
         "rebalanceTimeout": member.rebalance_timeout_us // MS,
         "sessionTimeout": member.session_timeout_us // MS,
-        "subscription": encode("ConsumerProtocolSubscription", _BLOB_VERSION, subscription),
-        "assignment": encode("ConsumerProtocolAssignment", _BLOB_VERSION, assignment),
+        "subscription": subscription_blob(said, protocol),
+        "assignment": assignment_blob(member.assignment),
     }
-
-
-def _user_data(said: Subscription, protocol: str) -> bytes | None:
-    """User data of the assignor of that name."""
-    generation = said.remembered_generation
-    if protocol == "cooperative-sticky":
-        return cooperative_user_data(generation)
-    if protocol == "sticky" and generation >= 0:
-        return sticky_user_data(said.remembered, generation)
-    return None
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> list[Value]:
-    numbers: dict[str, list[int]] = {}
-    for place in partitions:
-        numbers.setdefault(place.topic, []).append(place.partition)
-    return [{"topic": topic, "partitions": theirs} for topic, theirs in numbers.items()]
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -263,40 +241,11 @@ def _member(fields: _Fields, protocol: str) -> MemberRecord:
         _text(fields["clientHost"]),
         _number(fields["rebalanceTimeout"]) * MS,
         _number(fields["sessionTimeout"]) * MS,
-        _subscription(fields, protocol),
-        _partitions(_bytes(fields["assignment"])),
+        subscription_in(
+            _bytes(fields["subscription"]), protocol, _text(fields.get("groupInstanceId") or "")
+        ),
+        assignment_in(_bytes(fields["assignment"])),
     )
-
-
-def _subscription(fields: _Fields, protocol: str) -> Subscription:
-    said = decode_as("ConsumerProtocolSubscription", _bytes(fields["subscription"])).values
-    topics, blob = said["topics"], said.get("userData")
-    assert isinstance(topics, Sequence)
-    remembered, generation = user_data_in(protocol, None if blob is None else _bytes(blob))
-    return Subscription(
-        tuple(_text(topic) for topic in topics),
-        _places(said.get("ownedPartitions") or ()),
-        _number(said.get("generationId", NO_GENERATION)),
-        _text(said.get("rackId") or ""),
-        _text(fields.get("groupInstanceId") or ""),
-        remembered,
-        generation,
-    )
-
-
-def _partitions(blob: bytes) -> tuple[TopicPartition, ...]:
-    if not blob:
-        return ()
-    return _places(decode_as("ConsumerProtocolAssignment", blob).values["assignedPartitions"])
-
-
-def _places(listed: Value) -> tuple[TopicPartition, ...]:
-    found: list[TopicPartition] = []
-    for entry in _structs(listed):
-        numbers = entry["partitions"]
-        assert isinstance(numbers, Sequence)
-        found += [TopicPartition(_text(entry["topic"]), _number(number)) for number in numbers]
-    return tuple(found)
 
 
 def _text(value: Value) -> str:

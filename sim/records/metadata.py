@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, cast
 
 from sim.ids import NodeId, server_name
-from sim.protocol.acls import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCE_TYPES, Acl
 from sim.protocol.metadata import records as mr
 from sim.protocol.metadata.versions import SupportedFeatures
-from sim.records.metadata_versions import FORM, RecordForm, version_of
+from sim.records import metadata_rights as rights
+from sim.records.metadata_preview import encode_as_preview, is_preview
+from sim.records.metadata_versions import FORM, RecordForm, fences_by_own_record, version_of
 from sim.wire.fields import Value
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
 from sim.wire.schemas import control_key, decode, decode_control, encode
@@ -82,9 +83,16 @@ def records_of(batch: RecordBatch) -> tuple[mr.MetadataRecord, ...]:
 
 def encode_record(record: mr.MetadataRecord, form: RecordForm = FORM) -> bytes:
     """The record's bytes: framed, or a control record's value."""
+    level = form.metadata_version
     name, values_of = _ENCODERS[type(record)]
     values = values_of(record)
-    return encode(name, version_of(record, form.metadata_version), values)
+    if fences_by_own_record(record, level):
+        is_fence = values["fenced"] == mr.FENCE
+        name = "FenceBrokerRecord" if is_fence else "UnfenceBrokerRecord"
+        values = {"id": values["brokerId"], "epoch": values["brokerEpoch"]}
+    if is_preview(record, level):
+        return encode_as_preview(name, values)
+    return encode(name, version_of(record, level), values)
 
 
 def decode_record(data: bytes) -> mr.MetadataRecord:
@@ -217,20 +225,6 @@ def _client_quota(record: mr.ClientQuotaRecord) -> Values:
     }
 
 
-def _acl(record: mr.AccessControlEntryRecord) -> Values:
-    acl = record.acl
-    return {
-        "id": record.entry_id,
-        "resourceType": RESOURCE_TYPES[acl.resource_type],
-        "resourceName": acl.resource_name,
-        "patternType": PATTERNS[acl.pattern],
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": OPERATIONS[acl.operation],
-        "permissionType": PERMISSIONS[acl.permission],
-    }
-
-
 def _leader_change(record: mr.LeaderChangeMessage) -> Values:
     return {
         "leaderId": record.leader,
@@ -284,11 +278,7 @@ _ENCODERS: dict[type, tuple[str, Callable[..., Values]]] = {
         },
     ),
     mr.ClientQuotaRecord: ("ClientQuotaRecord", _client_quota),
-    mr.AccessControlEntryRecord: ("AccessControlEntryRecord", _acl),
-    mr.RemoveAccessControlEntryRecord: (
-        "RemoveAccessControlEntryRecord",
-        lambda r: {"id": r.entry_id},
-    ),
+    **rights.ENCODERS,
     mr.BrokerRegistrationChangeRecord: (
         "BrokerRegistrationChangeRecord",
         _change_broker,
@@ -304,6 +294,10 @@ _ENCODERS: dict[type, tuple[str, Callable[..., Values]]] = {
     mr.FeatureLevelRecord: (
         "FeatureLevelRecord",
         lambda r: {"name": r.name, "featureLevel": r.level},
+    ),
+    mr.ZkMigrationStateRecord: (
+        "ZkMigrationStateRecord",
+        lambda r: {"zkMigrationState": r.state},
     ),
     mr.NoOpRecord: ("NoOpRecord", lambda _: {}),
     mr.BeginTransactionRecord: (
@@ -373,13 +367,13 @@ def _read_partition(v: Values) -> mr.PartitionRecord:
         _nodes(v, "addingReplicas"),
         _nodes(v, "eligibleLeaderReplicas"),
         _nodes(v, "lastKnownElr"),
-        recovering=_int(v, "leaderRecoveryState") == 1,
+        recovering=v.get("leaderRecoveryState") == 1,
     )
 
 
 def _read_partition_change(v: Values) -> mr.PartitionChangeRecord:
     leader = _int(v, "leader")
-    state = _int(v, "leaderRecoveryState")
+    state = cast("int", v.get("leaderRecoveryState", _UNCHANGED_STATE))
     return mr.PartitionChangeRecord(
         _int(v, "partitionId"),
         _str(v, "topicId"),
@@ -401,7 +395,7 @@ def _read_register_broker(v: Values) -> mr.RegisterBrokerRecord:
         _str(v, "incarnationId"),
         _int(v, "brokerEpoch"),
         _str(v, "rack"),
-        fenced=bool(v["fenced"]),
+        fenced=bool(v.get("fenced", True)),
         in_controlled_shutdown=bool(v.get("inControlledShutdown")),
         directories=_ids(v, "logDirs"),
         features=_read_features(v),
@@ -449,23 +443,6 @@ def _read_client_quota(v: Values) -> mr.ClientQuotaRecord:
     )
 
 
-def _read_acl(v: Values) -> mr.AccessControlEntryRecord:
-    def word(codes: Mapping[str, int], name: str) -> str:
-        code = _int(v, name)
-        return next(word for word, each in codes.items() if each == code)
-
-    acl = Acl(
-        word(RESOURCE_TYPES, "resourceType"),
-        _str(v, "resourceName"),
-        word(PATTERNS, "patternType"),
-        _str(v, "principal"),
-        _str(v, "host"),
-        word(OPERATIONS, "operation"),
-        word(PERMISSIONS, "permissionType"),
-    )
-    return mr.AccessControlEntryRecord(_str(v, "id"), acl)
-
-
 _DECODERS: dict[str, Callable[[Values], mr.MetadataRecord]] = {
     "RegisterBrokerRecord": _read_register_broker,
     "UnregisterBrokerRecord": lambda v: mr.UnregisterBrokerRecord(
@@ -477,13 +454,20 @@ _DECODERS: dict[str, Callable[[Values], mr.MetadataRecord]] = {
     "PartitionChangeRecord": _read_partition_change,
     "ConfigRecord": _read_config,
     "ClientQuotaRecord": _read_client_quota,
-    "AccessControlEntryRecord": _read_acl,
-    "RemoveAccessControlEntryRecord": lambda v: mr.RemoveAccessControlEntryRecord(_str(v, "id")),
+    "QuotaRecord": _read_client_quota,
+    **rights.DECODERS,
     "BrokerRegistrationChangeRecord": _read_broker_change,
+    "FenceBrokerRecord": lambda v: mr.BrokerRegistrationChangeRecord(
+        _int(v, "id"), _int(v, "epoch"), fenced=mr.FENCE
+    ),
+    "UnfenceBrokerRecord": lambda v: mr.BrokerRegistrationChangeRecord(
+        _int(v, "id"), _int(v, "epoch"), fenced=mr.UNFENCE
+    ),
     "ProducerIdsRecord": lambda v: mr.ProducerIdsRecord(
         _int(v, "brokerId"), _int(v, "brokerEpoch"), _int(v, "nextProducerId")
     ),
     "FeatureLevelRecord": lambda v: mr.FeatureLevelRecord(_str(v, "name"), _int(v, "featureLevel")),
+    "ZkMigrationStateRecord": lambda v: mr.ZkMigrationStateRecord(_int(v, "zkMigrationState")),
     "NoOpRecord": lambda _: mr.NoOpRecord(),
     "BeginTransactionRecord": lambda v: mr.BeginTransactionRecord(_str(v, "name")),
     "EndTransactionRecord": lambda _: mr.EndTransactionRecord(),

@@ -1,7 +1,8 @@
 """Versions of metadata records by the finalized ``metadata.version``.
 
-Source: ``MetadataVersion.{registerBroker,partition,partitionChange}RecordVersion``;
-``ReplicationControlManager``; ``QuorumFeatures.defaultSupportedFeatureMap``.
+Source: ``MetadataVersion.{registerBroker,partition,partitionChange}RecordVersion``,
+``isBrokerRegistrationChangeRecordSupported``; ``ReplicationControlManager``;
+``QuorumFeatures.defaultSupportedFeatureMap``; the messages of 2.8 to 3.2.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from sim.protocol.metadata.versions import (
     FEATURE,
     METADATA_VERSION,
     MIGRATION,
+    REGISTRATION_CHANGE,
+    SHUTDOWN_STATE,
 )
 
 
@@ -22,7 +25,7 @@ class RecordForm(NamedTuple):
     """Form in which a server writes records of the metadata."""
 
     metadata_version: int = METADATA_VERSION
-    """The finalized level."""
+    """The finalized level, or what a release without any implies."""
 
     def at(self, records: Sequence[mr.MetadataRecord]) -> "RecordForm":
         """The form once the records are in force: the last level that they finalize."""
@@ -61,7 +64,24 @@ def _of_registration(record: mr.RegisterBrokerRecord, level: int) -> int:
         return 4
     if record.directories or level >= DIRECTORY_ASSIGNMENT:
         return 3
-    return 2 if level >= MIGRATION else 1
+    return (
+        2 if level >= MIGRATION else int(level >= SHUTDOWN_STATE or record.in_controlled_shutdown)
+    )
+
+
+def fences_by_own_record(record: mr.MetadataRecord, level: int) -> bool:
+    """True if a registration is fenced or unfenced by FenceBrokerRecord or UnfenceBrokerRecord.
+
+    So are all below 3.3-IV2, unless something else changes with it.
+    """
+    return (
+        level < REGISTRATION_CHANGE
+        and isinstance(record, mr.BrokerRegistrationChangeRecord)
+        and record
+        == mr.BrokerRegistrationChangeRecord(
+            record.broker, record.broker_epoch, fenced=record.fenced or mr.FENCE
+        )
+    )
 
 
 def _of_partition(record: mr.PartitionRecord | mr.PartitionChangeRecord, level: int) -> int:

@@ -17,6 +17,9 @@ from sim.wire.fields import Schema, parse_fields
 TABLE: Final = files("sim.wire") / "data" / "kafka_messages.jsonl"
 """The data file: a head, then a line of JSON for each message; it may lie in a zip file."""
 
+PREVIEW_TABLE: Final = files("sim.wire") / "data" / "preview_records.jsonl"
+"""The same of the metadata records of 2.8 alone, which no later release reads."""
+
 NEVER_FLEXIBLE: Final = 1 << 15
 """``flexible_since`` of a message without flexible versions."""
 
@@ -57,11 +60,27 @@ def definition(name: str, release: str = "") -> Definition | None:
         release: One of :func:`releases`; empty for the newest.
     """
     chosen = release or releases()[-1]
-    for row in _rows(name):
+    for row in _rows(name, _text()):
         for span, versions in row["in"].items():
             if _has(span, chosen):
                 return _definition(row, versions, unstable=chosen in row.get("unstable", ()))
     return None
+
+
+@cache
+def preview(name: str) -> Definition | None:
+    """A record of the metadata log as 2.8 has it; ``None`` if it has none of the name."""
+    for row in _rows(name, _preview_text()):
+        [versions] = row["in"].values()
+        return _definition(row, versions, unstable=False)
+    return None
+
+
+@cache
+def preview_keys() -> Mapping[str, int]:
+    """Names of 2.8's metadata records and their api keys."""
+    rows = map(json.loads, _preview_text().splitlines()[1:])
+    return {row["name"]: row["key"] for row in rows}
 
 
 @cache
@@ -82,9 +101,14 @@ def _text() -> str:
     return TABLE.read_text(encoding="utf-8")
 
 
-def _rows(name: str) -> list[dict[str, Any]]:
+@cache
+def _preview_text() -> str:
+    return PREVIEW_TABLE.read_text(encoding="utf-8")
+
+
+def _rows(name: str, text: str) -> list[dict[str, Any]]:
     """Lines of a message: one for each way in which releases define it."""
-    text, found = _text(), []
+    found = []
     head = f'\n{{"name":"{name}",'
     place = text.find(head)
     while place >= 0:

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from sim.errors import SimulationError
-from sim.wire.definitions import definition, keys
+from sim.wire.definitions import Definition, definition, keys, preview, preview_keys
 from sim.wire.fields import Reader, Schema, Value, Writer
 from sim.wire.primitives import MalformedBytes, decode_uvarint, encode_uvarint
 
@@ -44,6 +44,9 @@ _COORDINATORS: Final[Mapping[str, Kind]] = {
 _KEY_KINDS: Final = tuple(_COORDINATORS.values())
 
 _FRAME_VERSION = 1
+_PREVIEW_FRAME = 0
+"""Frame of metadata records in 2.8, of KRaft's preview; releases since 3.0 refuse it."""
+
 _CONTROL_KEY = struct.Struct(">hh")
 _PREFIX = struct.Struct(">h")
 
@@ -70,6 +73,9 @@ class Message:
 
 _messages: dict[str, Message] = {}
 """Messages that were used, by name."""
+
+_previews: dict[str, Message] = {}
+"""The same of 2.8's metadata records."""
 
 
 def _message(name: str) -> Message:
@@ -115,6 +121,29 @@ def _metadata_names() -> Mapping[int, str]:
 
 
 @cache
+def _preview_names() -> Mapping[int, str]:
+    return {number: name for name, number in preview_keys().items()}
+
+
+def _preview(name: str) -> Message:
+    """A metadata record as 2.8 has it.
+
+    Raises:
+        SimulationError: If it has none of the name.
+    """
+    message = _previews.get(name)
+    if message is None:
+        found: Definition | None = preview(name)
+        if found is None:
+            known = ", ".join(preview_keys())
+            raise SimulationError(f"2.8 has no {name} in its metadata; it has {known}")
+        message = _previews[name] = Message(
+            found.schema, "metadata", found.key, found.versions, found.flexible_since
+        )
+    return message
+
+
+@cache
 def _remote_names() -> Mapping[int, str]:
     """Records of ``__remote_log_metadata``; the producers' snapshot is among the jar's others."""
     return {n: name for name, n in keys("remote log").items() if name.endswith("Record")}
@@ -146,8 +175,7 @@ def encode(name: str, version: int, values: Mapping[str, Value]) -> bytes:
     if version not in message.versions:
         low, high = message.versions[0], message.versions[-1]
         raise SimulationError(f"{name} has versions {low} to {high}, not {version}")
-    writer = Writer(message.schema, version, flexible=version >= message.flexible_since)
-    body = writer.structure(message.schema.fields, values)
+    body = _body(message, version, values)
     match message.kind:
         case "metadata" | "remote log":
             frame = (_FRAME_VERSION, message.number, version)
@@ -158,13 +186,47 @@ def encode(name: str, version: int, values: Mapping[str, Value]) -> bytes:
             return _PREFIX.pack(version) + body
 
 
+def encode_preview(name: str, values: Mapping[str, Value]) -> bytes:
+    """A metadata record as 2.8 writes it: in a frame of its own, and mostly inflexible.
+
+    Args:
+        name: 2.8's name of the record, as ``QuotaRecord``.
+        values: As of :func:`encode`.
+
+    Raises:
+        SimulationError: If 2.8 has no such record, or it cannot say a value.
+
+    Source: ``org.apache.kafka.raft.metadata.MetadataRecordSerde`` (2.8.2).
+    """
+    message = _preview(name)
+    frame = (_PREVIEW_FRAME, message.number, 0)
+    return b"".join(map(encode_uvarint, frame)) + _body(message, 0, values)
+
+
+def _body(message: Message, version: int, values: Mapping[str, Value]) -> bytes:
+    writer = Writer(message.schema, version, flexible=version >= message.flexible_since)
+    return writer.structure(message.schema.fields, values)
+
+
 def decode(data: bytes) -> Decoded:
-    """A record of the metadata log.
+    """A record of the metadata log, of 2.8 or of a later release.
 
     Raises:
         MalformedBytes: If the frame, the record's type or its bytes are not known.
     """
+    if is_preview(data):
+        number, position = decode_uvarint(data, 1)
+        version, position = decode_uvarint(data, position)
+        name = _preview_names().get(number)
+        if name is None:
+            raise MalformedBytes(f"2.8 has no metadata record of type {number}")
+        return _decode_body(name, _preview(name), version, data, position)
     return _decode_framed(_metadata_names(), data)
+
+
+def is_preview(data: bytes) -> bool:
+    """True if a metadata record is framed as 2.8 does it."""
+    return data[:1] == bytes((_PREVIEW_FRAME,))
 
 
 def decode_remote_log(data: bytes) -> Decoded:
@@ -185,7 +247,7 @@ def _decode_framed(names: Mapping[int, str], data: bytes) -> Decoded:
     name = names.get(number)
     if frame != _FRAME_VERSION or name is None:
         raise MalformedBytes(f"frame version {frame} with record type {number} is not known")
-    return _decode_body(name, version, data, position)
+    return _decode_body(name, _message(name), version, data, position)
 
 
 def decode_as(name: str, data: bytes) -> Decoded:
@@ -206,7 +268,7 @@ def decode_as(name: str, data: bytes) -> Decoded:
         if prefix != message.number:
             raise MalformedBytes(f"a key of type {prefix} is no {name}")
         prefix = 0
-    return _decode_body(name, prefix, data, _PREFIX.size)
+    return _decode_body(name, message, prefix, data, _PREFIX.size)
 
 
 def control_key(name: str, *, commit: bool = False) -> bytes:
@@ -276,9 +338,9 @@ def number_of(name: str) -> int:
     return _message(name).number
 
 
-def schema_of(name: str) -> Schema:
+def schema_of(name: str, *, is_preview: bool = False) -> Schema:
     """The fields of a message in wire order and its structures, for those who print it."""
-    return _message(name).schema
+    return (_preview(name) if is_preview else _message(name)).schema
 
 
 def messages() -> dict[str, Message]:
@@ -286,8 +348,7 @@ def messages() -> dict[str, Message]:
     return {name: _message(name) for name in _kinds()}
 
 
-def _decode_body(name: str, version: int, data: bytes, position: int) -> Decoded:
-    message = _message(name)
+def _decode_body(name: str, message: Message, version: int, data: bytes, position: int) -> Decoded:
     if version not in message.versions:
         raise MalformedBytes(f"version {version} of {name} is not known")
     flexible = version >= message.flexible_since
