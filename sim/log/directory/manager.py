@@ -8,6 +8,7 @@ Source: ``LogManager``, ``ReplicaManager.checkpointHighWatermarks``; KIP-858 for
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from sim.errors import SimulationError, StorageFailed
 from sim.ids import METADATA_PARTITION, BrokerEpoch, NodeId, Offset, TopicPartition
@@ -86,6 +87,8 @@ class LogManager:
         self.cordoned: tuple[int, ...] = ()
         """Directories that get no new logs."""
         self._config_of = config_of
+        self._encoded: dict[tuple[Path, str], tuple[dict[TopicPartition, Offset], bytes]] = {}
+        """The checkpoints written last, with their text."""
         for number, store in enumerate(directories):
             identity = Identity(cluster_id, node_id, directory_ids[number])
             try:
@@ -249,7 +252,7 @@ class LogManager:
             if futures:
                 logs = self.futures.logs_in(number)
                 own.update({log.partition: futures.get(log.partition, 0) for log in logs})
-            checkpoints.write_offsets(store, checkpoints.HIGH_WATERMARKS, own)
+            self._write_offsets(store, checkpoints.HIGH_WATERMARKS, own)
 
     def read_high_watermarks(self) -> dict[TopicPartition, Offset]:
         """Checkpointed high watermarks, except of future logs.
@@ -384,7 +387,7 @@ class LogManager:
     def _checkpoint_recovery_points(self, number: int, store: FileStore) -> None:
         logs = [*self._logs_in(number), *self.futures.logs_in(number)]
         points = {log.partition: log.recovery_point for log in logs}
-        checkpoints.write_offsets(store, checkpoints.RECOVERY_POINTS, points)
+        self._write_offsets(store, checkpoints.RECOVERY_POINTS, points)
 
     def _checkpoint_log_starts(self, number: int, store: FileStore) -> None:
         starts = {
@@ -393,6 +396,18 @@ class LogManager:
             if log.is_tiered or log.log_start_offset > log.segments[0].base_offset
         }
         checkpoints.write_offsets(store, checkpoints.LOG_STARTS, starts)
+
+    def _write_offsets(
+        self, store: FileStore, name: str, offsets: dict[TopicPartition, Offset]
+    ) -> None:
+        """Replaces a checkpoint; the text of the last one serves again if nothing has moved."""
+        known = self._encoded.get((store.root, name))
+        if known is None or known[0] != offsets:
+            known = self._encoded[store.root, name] = (
+                offsets,
+                checkpoints.encode_offsets(offsets),
+            )
+        store.replace(name, known[1])
 
     def _online(self) -> list[tuple[int, FileStore]]:
         return [

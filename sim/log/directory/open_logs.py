@@ -45,6 +45,7 @@ class OpenLogs:
         self.logs[partition] = log
         self._directory_of[partition] = directory
         self._topic_ids[partition] = topic_id
+        log.store.has_rolled = True  # perhaps, before it was open here
 
     def release(self, partition: TopicPartition) -> tuple[int, str]:
         """Removes an open log; returns its directory and its topic id."""

@@ -463,7 +463,7 @@ class PartitionLog(TieredLog):
         name = self._producers.take_snapshot(self.store, self.directory, base)
         if name is not None:
             self._rolled_snapshots.append(name)
-        self._rolled_to = base
+        self._rolled_to, self.store.has_rolled = base, True
         return fresh
 
     def _unflushed(self, up_to: Offset | None) -> list[Segment]:

@@ -93,8 +93,12 @@ def write_offsets(store: FileStore, name: str, offsets: Mapping[TopicPartition, 
     Raises:
         DiskFailed: If the disk has failed or is full.
     """
-    lines = [f"{tp.topic} {tp.partition} {offsets[tp]}" for tp in sorted(offsets)]
-    store.replace(name, encode_lines(lines))
+    store.replace(name, encode_offsets(offsets))
+
+
+def encode_offsets(offsets: Mapping[TopicPartition, Offset]) -> bytes:
+    """Contents of an offset checkpoint; lines are sorted by partition."""
+    return encode_lines([f"{tp.topic} {tp.partition} {offsets[tp]}" for tp in sorted(offsets)])
 
 
 def read_offsets(store: FileStore, name: str) -> dict[TopicPartition, Offset]:

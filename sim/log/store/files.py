@@ -53,6 +53,8 @@ class FileStore:
         self.dirty_bytes: Bytes = 0
         self.platter_bytes: Bytes = 0
         """Bytes of all files without those that only the page cache holds."""
+        self.has_rolled = False
+        """True if a log of it may have a flush scheduled by a roll; others are not looked at."""
         self.is_guarded = False
         """True if every write has to be checked: the disk has failed or is full, or may be."""
         self.lies = False
