@@ -51,6 +51,11 @@ def end_with_fork() -> None:
     _set_death_signal()
 
 
+def has_one_thread() -> bool:
+    """True if this process may be forked: a fork copies one thread, and what others hold locked."""
+    return threading.active_count() == 1
+
+
 def end_with_input() -> None:
     """Makes this process end as soon as its standard input is closed, as :func:`child` does."""
     _set_death_signal()

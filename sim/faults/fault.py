@@ -28,6 +28,7 @@ Form: TypeAlias = Literal[
     "topic", "config",
     "broker config", "broker", "brokers", "more partitions", "offset", "quota", "acl", "faults",
     "partitions", "seek", "reset", "group", "release", "metadata release",
+    "token", "user",
 ]  # fmt: skip
 """Notation of a key's value: its type, its resolution, and its text."""
 

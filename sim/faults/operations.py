@@ -2,6 +2,7 @@
 
 Source: ``kafka-topics``, ``kafka-configs``, ``kafka-reassign-partitions``,
 ``kafka-leader-election``, ``kafka-delete-records``, ``kafka-features``,
+``kafka-delegation-tokens``,
 ``AdminClient.alterReplicaLogDirs``.
 """
 
@@ -32,7 +33,17 @@ from sim.protocol.messages.base import Request
 from sim.protocol.messages.cluster import CreateTopicsRequest, NewTopic
 from sim.protocol.messages.delete_records import UP_TO_HIGH_WATERMARK, DeleteRecordsRequest
 from sim.protocol.messages.log_dirs import AlterReplicaLogDirsRequest
-from sim.protocol.messages.security import CreateAclsRequest, DeleteAclsRequest
+from sim.protocol.messages.security import (
+    NO_TIME,
+    CreateAclsRequest,
+    CreateDelegationTokenRequest,
+    DeleteAclsRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
+    TokenRequester,
+)
+from sim.protocol.security.tokens import NamedToken
+from sim.units import MS, Micros
 
 AS_MEANT: Final = "what was intended: an administrator's request breaks no promise"
 _COMMITTED: Final = "the controller has committed it"
@@ -344,6 +355,76 @@ class RemoveAcl(_OfAcls):
 
 
 @dataclass(frozen=True, kw_only=True)
+class _OfToken(Administration):
+    """A request about a delegation token, by a user or over a connection with such a token."""
+
+    absent_with: ClassVar[tuple[str, ...]] = ("raft", "zookeeper")
+    token: NamedToken = field(metadata=key("token", "token", "one of cluster.security.tokens"))
+    by_token: bool = field(
+        default=False,
+        metadata=key(
+            "by.token", "flag", "true: who requests it is logged in with a token: Kafka refuses it"
+        ),
+    )
+
+    @property
+    def target_text(self) -> str:
+        """The token."""
+        return self.token.name
+
+
+class CreateToken(_OfToken):
+    """The owner of a delegation token that is there `later` has it made."""
+
+    kind = "create-token"
+
+    def request(self) -> CreateDelegationTokenRequest:
+        """As in the scenario."""
+        return self.token.creation(by_token=self.by_token)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfLiveToken(_OfToken):
+    """A change of a delegation token's end."""
+
+    by: str | None = field(
+        default=None, metadata=key("by", "user", "who requests it; default: its owner")
+    )
+    period_us: Micros | None = field(default=None, metadata=key("period", "duration", low=1))
+
+    @property
+    def requester(self) -> TokenRequester:
+        """Principal whose request it is."""
+        owner = self.token.owner
+        return TokenRequester(owner if self.by is None else f"User:{self.by}", self.by_token)
+
+    @property
+    def period_ms(self) -> int:
+        """The period, rounded up to whole milliseconds; less than 0 without one."""
+        return NO_TIME if self.period_us is None else -(-self.period_us // MS)
+
+
+class RenewToken(_OfLiveToken):
+    """The owner or a renewer of a delegation token gives it a later end: `period` from then on."""
+
+    kind = "renew-token"
+
+    def request(self) -> RenewDelegationTokenRequest:
+        """At most until its greatest lifetime ends."""
+        return RenewDelegationTokenRequest(self.token.hmac, self.requester, self.period_ms)
+
+
+class ExpireToken(_OfLiveToken):
+    """The owner or a renewer ends a delegation token now or after `period`; sessions live on."""
+
+    kind = "expire-token"
+
+    def request(self) -> ExpireDelegationTokenRequest:
+        """Without a period the token is removed."""
+        return ExpireDelegationTokenRequest(self.token.hmac, self.requester, self.period_ms)
+
+
+@dataclass(frozen=True, kw_only=True)
 class UpgradeFeatures(Administration):
     """The administrator upgrades finalized features to the levels of a release."""
 
@@ -379,5 +460,5 @@ class UpgradeFeatures(Administration):
 ADMINISTRATION: Final[tuple[type[Fault], ...]] = (
     CreateTopic, DeleteTopic, CreatePartitions, AlterConfig, Reassign, CancelReassignment,
     ElectLeader, DeleteRecords, AlterReplicaLogDirs, AlterClientQuotas,
-    AddAcl, RemoveAcl, UpgradeFeatures,
+    AddAcl, RemoveAcl, CreateToken, RenewToken, ExpireToken, UpgradeFeatures,
 )  # fmt: skip

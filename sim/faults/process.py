@@ -57,7 +57,9 @@ class Restarting(Killing):
         start_stopped(self._processes, self._hosts)
         # A killed one starts as soon as its sockets are closed.
         self._started = [
-            p.name for p in self._processes if p.incarnation > before[p.name] or p.tearing_down
+            p.name
+            for p in self._processes
+            if p.incarnation > before[p.name] or p.tearing_down or p.starting
         ]
 
     def evidence(self) -> Evidence:

@@ -47,6 +47,8 @@ class Process(Protocol):
     paused: bool
     tearing_down: bool
     """True if it is killed and its sockets are still open; a start then waits."""
+    starting: bool
+    """True if it is started and does nothing yet; another start then has no effect."""
     incarnation: int
     """Number of its starts."""
     spare: bool

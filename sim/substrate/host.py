@@ -107,6 +107,8 @@ class HostedProcess(Protocol):
     running: bool
     tearing_down: bool
     """True if killed while its sockets are still open."""
+    starting: bool
+    """True if started, and without effect yet."""
     spare: bool
     """True if it may not be started yet."""
 
@@ -211,7 +213,7 @@ class Host:
         self.powered = False
         self.network.set_power(self.name, powered=False)
         for node in self.nodes:
-            if node.running or node.tearing_down:
+            if node.running or node.tearing_down or node.starting:
                 node.lose_power()
         lost = sum(disk.power_loss(spares_none=spares_none) for disk in self.disks)
         self.page_cache.drop()
@@ -277,7 +279,7 @@ class Host:
     @property
     def in_use(self) -> bool:
         """True if a process runs on it."""
-        return any(node.running or node.tearing_down for node in self.nodes)
+        return any(node.running or node.tearing_down or node.starting for node in self.nodes)
 
     @property
     def work_slowed(self) -> int:

@@ -25,6 +25,13 @@ SYN_LINEAR_TIMEOUTS = 4
 PACKET_BYTES: Bytes = 1_448
 """Payload of one packet; loss is per packet."""
 
+SERVER_WINDOW_BYTES: Bytes = 102_400
+"""Receive window of a server's sockets (Kafka's ``socket.receive.buffer.bytes``)."""
+
+CLIENT_WINDOW_BYTES: Bytes = 65_536
+"""Receive window of who connects: Kafka's ``receive.buffer.bytes`` of a consumer, and
+``replica.socket.receive.buffer.bytes`` of a follower."""
+
 CLIENTS = "clients"
 """The switch of hosts outside the racks."""
 
@@ -108,7 +115,8 @@ class LinkRule:
 class NetworkSpec:
     """One-way delays by distance, and the speed of each host's interface.
 
-    ``bandwidth_bits`` is in bits per second.
+    ``bandwidth_bits`` is in bits per second; ``switch_buffer_bytes`` is the queue of a switch
+    before each host, 0 for none that ever fills.
     """
 
     loopback: Spread = Spread(15, 30)
@@ -116,3 +124,4 @@ class NetworkSpec:
     cross_rack: Spread = Spread(400, 1_000)
     client: Spread = Spread(100, 250)
     bandwidth_bits: int = 10_000_000_000
+    switch_buffer_bytes: Bytes = 0

@@ -9,8 +9,8 @@ sender ends, followed by the end of the connection. A killed process resets its 
 the data its kernel already held; a host without power sends nothing, and answers with a reset once
 it is back.
 
-Left out: congestion control, receive windows, and queueing at the receiver's interface unless it
-is slower than the sender's.
+Left out, unless switches have a buffer (``sim/substrate/switch.py``): congestion control, receive
+windows, and queueing at the receiver's interface unless it is slower than the sender's.
 
 Source: observed on a real cluster across cut links; RFC 6298 and Linux's ``net/ipv4/tcp_timer.c``
 for the retransmission timers.
@@ -23,11 +23,18 @@ from typing import Protocol
 
 from sim.kernel import Kernel
 from sim.rng import Streams
-from sim.substrate.distributions import Delays
 from sim.substrate.links import CONTROL_BYTES, LinkRule, Message, NetworkSpec, retransmission_us
-from sim.substrate.rules import DROPPED, HELD, Interface, Route, RuleHandle, Waiting  # fmt: skip
+from sim.substrate.rules import (  # fmt: skip
+    DROPPED,
+    HELD,
+    Interface,
+    Route,
+    Routes,
+    RuleHandle,
+    Waiting,
+)
+from sim.substrate.switch import Flow, Port
 from sim.substrate.tls import TlsSpec, Validity, sealed
-from sim.substrate.topology import Topology
 from sim.units import LONG_AGO, SECOND, Bytes, Micros
 
 __all__ = [
@@ -69,21 +76,20 @@ class Endpoint(Protocol):
         """Handles a connection closed, reset or refused by the other end."""
 
 
-class Network:
+class Network(Routes):
     """All hosts and what connects them."""
 
     def __init__(self, kernel: Kernel, streams: Streams, spec: NetworkSpec) -> None:
+        super().__init__(streams, spec)
         self.kernel = kernel
-        self.topology = Topology(spec)
         self.on_delivery: Callable[[str, str, Message, Micros, str], None] | None = None
         """Called for each message that arrives: sender, receiver, message, sent, delayed by."""
-        self._streams = streams
         self._interfaces: dict[str, Interface] = {}
-        self._routes: dict[tuple[str, str], Route] = {}
-        self._rules: list[RuleHandle] = []
-        self.version = 0
         self.us_per_byte_scaled = 8 * SECOND
         self.bandwidth_bits = spec.bandwidth_bits
+        self._buffer_bytes = spec.switch_buffer_bytes
+        self.ports: dict[str, Port] = {}
+        """Switches' queues to hosts, if they have a buffer."""
 
     # -- hosts ------------------------------------------------------------------------------------
 
@@ -91,30 +97,14 @@ class Network:
         """Connects a host to the switch of its rack, or to that of the clients."""
         self.topology.add_host(host, switch)
         self._interfaces[host] = Interface(bandwidth_bits or self.bandwidth_bits)
+        if self._buffer_bytes:
+            self.ports[host] = Port(bandwidth_bits or self.bandwidth_bits, self._buffer_bytes)
 
     def set_power(self, host: str, *, powered: bool) -> None:
         """Switches a host's power: without it, it neither sends nor receives."""
         interface = self._interfaces[host]
         interface.power_losses += interface.powered and not powered
         interface.powered = powered
-
-    # -- faults -----------------------------------------------------------------------------------
-
-    def add_rule(self, rule: LinkRule) -> RuleHandle:
-        """Installs a rule; rules add up."""
-        handle = RuleHandle(rule, self)
-        self._rules.append(handle)
-        self.version += 1
-        return handle
-
-    def remove_rule(self, handle: RuleHandle) -> None:
-        """Removes a rule; harmless when done twice."""
-        if handle in self._rules:
-            self._rules.remove(handle)
-            self.version += 1
-            held, handle.holding = handle.holding, []
-            for pipe in held:
-                pipe.release()
 
     # -- connections ------------------------------------------------------------------------------
 
@@ -126,30 +116,17 @@ class Network:
         connection.begin()
         return connection
 
-    def route(self, sender: str, receiver: str) -> Route:
-        """The route from one host to another."""
-        route = self._routes.get((sender, receiver))
-        if route is None:
-            unit = self._streams.named(f"network/{sender}->{receiver}").unit
-            delays = Delays(self.topology.spread(sender, receiver), unit)
-            loss_unit = self._streams.named(f"network/{sender}->{receiver}/loss").unit
-            route = self._routes[sender, receiver] = Route(sender, receiver, delays, loss_unit)
-        return route
+    def flow(self, pipe: "Pipe", *, serves: bool) -> Flow | None:
+        """The flow of a pipe, to who ``serves`` or is served, if switches have a buffer."""
+        port = self.ports.get(pipe.route.receiver)
+        if port is None or pipe.interface is pipe.target:
+            return None
+        back = self.route(pipe.route.receiver, pipe.route.sender).delays
+        return Flow(self.kernel, pipe.interface, port, pipe.route.delays, back, pipe, serves=serves)
 
     def interface(self, host: str) -> Interface:
         """The host's network card."""
         return self._interfaces[host]
-
-    def rules_on(self, route: Route) -> tuple[RuleHandle, ...]:
-        """The rules now in force on a route."""
-        if route.version != self.version:
-            route.version = self.version
-            route.rules = tuple(
-                h
-                for h in self._rules
-                if route.sender in h.rule.senders and route.receiver in h.rule.receivers
-            )
-        return route.rules
 
 
 @dataclass(slots=True)
@@ -172,6 +149,8 @@ class Pipe:
     power_losses: int = 0
     """Power losses of the sender's host before the connection was opened."""
     closed: bool = False
+    flow: Flow | None = None
+    """Set if switches have a buffer."""
 
     def send(self, message: Message, correlation: int, not_before: Micros = LONG_AGO) -> None:
         """Hands a message to the socket, at the instant ``not_before`` or now."""
@@ -183,6 +162,9 @@ class Pipe:
         start = not_before if not_before > now else now
         if self.waiting or (network.version and network.rules_on(self.route)):
             self._send_slowly(Waiting(message, None, size, start, "", correlation), start)
+            return
+        if self.flow is not None:
+            self.flow.carry(Waiting(message, None, size, start, "", correlation), start, 0)
             return
         arrival = self._transmit(size, start)
         network.kernel.call_at(arrival, self._arrive, message, size, start, correlation)
@@ -200,15 +182,24 @@ class Pipe:
         if self.waiting and not self.waiting[0].is_on_its_way:
             self.waiting.clear()
 
-    def _has_no_sender(self) -> bool:
+    def has_no_sender(self) -> bool:
         """True if the sender's kernel has lost power, with the data it had accepted."""
         interface = self.interface
         return not interface.powered or interface.power_losses != self.power_losses
+
+    def cut_by(self) -> str:
+        """Name of the fault rule that cuts the way now, empty if none does."""
+        for handle in self.network.rules_on(self.route):
+            if handle.rule.cut and not handle.rule.kinds:
+                return handle.rule.name
+        return ""
 
     def drop(self) -> None:
         """Closes the pipe: the socket's data is lost, nothing more arrives."""
         self.closed = True
         self.waiting.clear()
+        if self.flow is not None:
+            self.flow.stop()
 
     def _transmit(self, size: Bytes, start: Micros, extra: Micros = 0) -> Micros:
         interface = self.interface
@@ -243,8 +234,11 @@ class Pipe:
         if extra == DROPPED:
             self.connection.sever()
             return
+        if self.flow is not None:
+            self.flow.carry(item, start, extra)
+            return
         arrival = self._transmit(item.size, start, extra)
-        self.network.kernel.call_at(arrival, self._arrive_slowly, item)
+        self.network.kernel.call_at(arrival, self.arrived, item)
 
     def _verdict(self, item: Waiting) -> Micros | None:
         """Extra delay by the rules in force, ``None`` if the route is cut, HELD or DROPPED."""
@@ -268,7 +262,7 @@ class Pipe:
         if self.closed or not self.waiting:
             return
         first = self.waiting[0]
-        if self._has_no_sender():
+        if self.has_no_sender():
             # What waited behind it had not left the host.
             self.waiting.clear()
             if first.is_on_its_way:
@@ -296,7 +290,7 @@ class Pipe:
     def _retry(self) -> None:
         if self.closed or not self.waiting:
             return
-        if self._has_no_sender():
+        if self.has_no_sender():
             self.drop()
             return
         verdict = self._verdict(self.waiting[0]) if self.target.powered else None
@@ -318,7 +312,8 @@ class Pipe:
             return
         self.connection.deliver(self, message, correlation, sent_us, "")
 
-    def _arrive_slowly(self, item: Waiting) -> None:
+    def arrived(self, item: Waiting) -> None:
+        """Gives a message that has arrived to its process, or holds it without power."""
         if self.closed:
             return
         if not self.target.powered:
@@ -364,7 +359,7 @@ class Connection:
 
     def _pipe(self, sender: Endpoint, receiver: Endpoint) -> Pipe:
         network = self.network
-        return Pipe(
+        pipe = Pipe(
             self,
             sender,
             receiver,
@@ -375,6 +370,8 @@ class Connection:
             self.tls,
             power_losses=network.interface(sender.host_name).power_losses,
         )
+        pipe.flow = network.flow(pipe, serves=receiver is self.server)
+        return pipe
 
     def begin(self) -> None:
         """Sends the first segment of the handshake."""

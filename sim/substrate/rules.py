@@ -7,14 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from sim.rng import Streams
 from sim.substrate.distributions import Delays
 from sim.substrate.links import (
     PACKET_BYTES,
     RETRANSMISSION_US_MAX,
     LinkRule,
     Message,
+    NetworkSpec,
     retransmission_us,
 )
+from sim.substrate.topology import Topology
 from sim.units import LONG_AGO, SECOND, Bytes, Micros
 
 HELD: Micros = -1
@@ -178,3 +181,51 @@ class Route:
                 item.held_by = rule.name
                 extra += delay
         return extra
+
+
+class Routes:
+    """Routes between hosts, and the rules in force on them."""
+
+    def __init__(self, streams: Streams, spec: NetworkSpec) -> None:
+        self.topology = Topology(spec)
+        self._streams = streams
+        self._routes: dict[tuple[str, str], Route] = {}
+        self._rules: list[RuleHandle] = []
+        self.version = 0
+
+    def add_rule(self, rule: LinkRule) -> RuleHandle:
+        """Installs a rule; rules add up."""
+        handle = RuleHandle(rule, self)
+        self._rules.append(handle)
+        self.version += 1
+        return handle
+
+    def remove_rule(self, handle: RuleHandle) -> None:
+        """Removes a rule; harmless when done twice."""
+        if handle in self._rules:
+            self._rules.remove(handle)
+            self.version += 1
+            held, handle.holding = handle.holding, []
+            for pipe in held:
+                pipe.release()
+
+    def route(self, sender: str, receiver: str) -> Route:
+        """The route from one host to another."""
+        route = self._routes.get((sender, receiver))
+        if route is None:
+            unit = self._streams.named(f"network/{sender}->{receiver}").unit
+            delays = Delays(self.topology.spread(sender, receiver), unit)
+            loss_unit = self._streams.named(f"network/{sender}->{receiver}/loss").unit
+            route = self._routes[sender, receiver] = Route(sender, receiver, delays, loss_unit)
+        return route
+
+    def rules_on(self, route: Route) -> tuple[RuleHandle, ...]:
+        """The rules now in force on a route."""
+        if route.version != self.version:
+            route.version = self.version
+            route.rules = tuple(
+                h
+                for h in self._rules
+                if route.sender in h.rule.senders and route.receiver in h.rule.receivers
+            )
+        return route.rules
