@@ -9,7 +9,7 @@ of an API that the listener does not have.
 Left out: rights of administrators.
 
 Source: ``kafka.server.{KafkaApis,AuthHelper}`` (4.1); KIP-679 (IdempotentWrite), KIP-932 (share
-groups), KAFKA-18813 (the topics of heartbeats of groups, since 4.0.1).
+groups), KAFKA-18813 (the topics of heartbeats of groups).
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,15 @@ from typing import Final
 
 from sim.protocol.acls import Authorizer
 from sim.protocol.messages.base import Request
-from sim.protocol.rights.caller import Caller, Check, ClientIdentity, Denial, Ruling, of_servers
+from sim.protocol.rights.caller import (
+    HEARTBEATS,
+    Caller,
+    Check,
+    ClientIdentity,
+    Denial,
+    Ruling,
+    of_servers,
+)
 from sim.protocol.rights.data import DATA_CHECKS
 from sim.protocol.rights.groups import GROUP_CHECKS
 from sim.protocol.rights.producers import PRODUCER_CHECKS
@@ -34,6 +42,8 @@ class AuthorizerConfig:
     """``super.users``."""
     allows_by_default: bool = False
     """``allow.everyone.if.no.acl.found``."""
+    topics_checked: tuple[str, ...] = HEARTBEATS
+    """Heartbeats in which Describe on named topics is needed (``rights.heartbeat_topics``)."""
     checks: bool = True
     """False: the planted defect of a broker that lets everything pass."""
 
@@ -69,7 +79,8 @@ class ApiAuthorizer:
         return Ruling(request) if ruling is None else ruling
 
     def _caller(self, client: str, identity: ClientIdentity, request: str) -> Caller:
-        return Caller(self.authorizer, self.denials, client, identity, request)
+        topics = self._config.topics_checked
+        return Caller(self.authorizer, self.denials, client, identity, request, topics)
 
 
 CHECKS: Final[dict[type[Request], Check]] = {**DATA_CHECKS, **GROUP_CHECKS, **PRODUCER_CHECKS}

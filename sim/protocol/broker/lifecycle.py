@@ -5,7 +5,7 @@
     any       -> PENDING_CONTROLLED_SHUTDOWN -> SHUTTING_DOWN   on SIGTERM, and when it is granted
 
 A broker that is fenced, or cannot reach the controller, only sends heartbeats: it does not stop
-serving.
+serving. How a request finds the active controller is :mod:`sim.protocol.broker.controller_channel`.
 
 Left out: unclean stops, as when all log directories fail, are the process's.
 
@@ -20,6 +20,15 @@ from typing import assert_never
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, BrokerEpoch, NodeId, Offset
 from sim.protocol import effects as fx
+from sim.protocol.broker.controller_channel import (
+    POLL_TIMER,
+    ChannelEffect,
+    ChannelTimeouts,
+    ControllerChannel,
+    RequestGivenUp,
+    RequestTimeout,
+)
+from sim.protocol.broker.resend import Resend, ResendPolicy, ResendTimes
 from sim.protocol.events import (
     Flushed,
     RequestFailed,
@@ -38,7 +47,6 @@ from sim.units import MS, SECOND, Micros
 
 CHANNEL = "heartbeat"
 """The connection that registration and heartbeats use."""
-
 
 DIRECTORY_TIMER = "directory/"
 """Prefix of the timer of a failed log directory; its id follows."""
@@ -62,19 +70,21 @@ class LifecycleConfig:
     heartbeat_interval_us: Micros = 2 * SECOND
     """``broker.heartbeat.interval.ms``."""
     session_timeout_us: Micros = 9 * SECOND
-    """``broker.session.timeout.ms``; a request times out after half of it."""
+    """``broker.session.timeout.ms``."""
     registration_timeout_us: Micros = 60 * SECOND
     """``initial.broker.registration.timeout.ms``."""
     starting_interval_us: Micros = 10 * MS
     """Between heartbeats while STARTING; a constant in Kafka."""
     first_shutdown_interval_us: Micros = 50 * MS
     """Before the second heartbeat of a controlled shutdown; a constant in Kafka."""
-    retry_us: Micros = 100 * MS
-    """Interval of looking for the controller; a constant in Kafka."""
     directory_failure_timeout_us: Micros = 30 * SECOND
     """``log.dir.failure.timeout.ms``: time until a failed directory must be acknowledged."""
     shutdown_timeout_us: Micros = 300 * SECOND
     """Time of a controlled shutdown until the broker stops anyway."""
+    resend: ResendPolicy = ResendPolicy.INTERVAL
+    """Wait after an error of the controller: the behaviour ``broker.resend``."""
+    request_timeout: RequestTimeout = RequestTimeout.INTERVAL
+    """Timeout of a silent controller: the behaviour ``broker.request_timeout``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +225,11 @@ LifecycleEffect = (
 _DEFAULTS = LifecycleConfig()
 
 
+def middle() -> float:
+    """Returns the middle of all draws, for a machine without a stream."""
+    return 0.5  # a function of a module, so that a machine can be copied by pickling
+
+
 class BrokerLifecycle:
     """Registration and heartbeats of one broker process."""
 
@@ -225,38 +240,37 @@ class BrokerLifecycle:
         applied_offset: Callable[[], Offset],
         config: LifecycleConfig = _DEFAULTS,
         first_wait_us: Micros | None = None,
+        unit: Callable[[], float] = middle,
     ) -> None:
         """Creates a machine that has not begun.
 
         Args:
             introduction: Data of its registration.
-            controllers: All controllers, tried in turn while none is known.
+            controllers: All controllers, tried in turn until one is known.
             applied_offset: Offset of the last metadata record that the broker has applied, -1 for
                 none; called at each heartbeat.
             config: Settings.
             first_wait_us: From the heartbeat that brings it into service to the next one, in place
                 of the interval: where it is in its beat after a long history, which then need not
                 be simulated.
+            unit: Draws the jitter of waits after errors, from [0, 1).
         """
         self.introduction = introduction
         self.config = config
         self.state = LifecycleState.NOT_RUNNING
         self.broker_epoch: BrokerEpoch = -1
-        self._controllers = controllers
         self._applied_offset = applied_offset
-        self._controller: NodeId = NO_LEADER
-        self._known: NodeId = NO_LEADER
-        self._turn = 0
         self._ready = False
         self._first_wait_us = first_wait_us
+        interval, session = config.heartbeat_interval_us, config.session_timeout_us
+        self._after_error = Resend(ResendTimes(config.resend, interval, session), unit)
         self._failed_directories: tuple[str, ...] = ()
         self._cordoned_directories: tuple[str, ...] | None = None
         """``None`` where none ever is: the controller is not sent that there are none."""
         self._sent_directories: tuple[str, ...] = ()
         self._acknowledged_directories: tuple[str, ...] = ()
-        self._target: NodeId = NO_LEADER
-        self._open: int | None = None
-        self._correlation = 0
+        timeouts = ChannelTimeouts.of(config.request_timeout, interval, session)
+        self._channel = ControllerChannel(CHANNEL, controllers, timeouts)
         self._give_up_at: Micros = 0
         self._pending_answers = 0
         self._again = False
@@ -304,18 +318,11 @@ class BrokerLifecycle:
         """Registers, or sends a heartbeat; if a request is open, right after its response."""
         if self.state in {LifecycleState.NOT_RUNNING, LifecycleState.SHUTTING_DOWN}:
             return
-        if self._open is not None:
+        if self._channel.is_busy:
             self._again = True
             return
         self._again = False
-        to = self._controller
-        if to == NO_LEADER:
-            to = self._controllers[self._turn % len(self._controllers)]
-        self._correlation += 1
-        self._open = self._correlation
-        self._out.append(
-            fx.Send(to, self._open, self._request(), self.config.session_timeout_us // 2, CHANNEL)
-        )
+        self._perform(self._channel.submit(self._request(), self._now))
 
     def _request(self) -> BrokerRegistrationRequest | BrokerHeartbeatRequest:
         who = self.introduction
@@ -359,18 +366,31 @@ class BrokerLifecycle:
 
     def _on_controller(self, controller: NodeId) -> None:
         """Notes a new controller; it is used once the present one fails to respond."""
-        self._known = controller
-        if self._controller == NO_LEADER and controller != NO_LEADER:
-            self._controller = controller
-            if self._open is None:
-                self._communicate()
+        self._channel.learn(controller)
+        if controller != NO_LEADER and self._channel.is_waiting:
+            self._resend()
+
+    def _resend(self) -> None:
+        """Sends the outstanding request again, unless it is too old."""
+        if not self._gave_up():
+            self._perform(self._channel.resend(self._now))
+
+    def _perform(self, effects: list[ChannelEffect]) -> None:
+        for effect in effects:
+            if isinstance(effect, RequestGivenUp):
+                self._communicate_after_error()
+            else:
+                self._out.append(effect)
 
     # -- outcomes ----------------------------------------------------------------------------------
 
     def _on_timer(self, name: str) -> None:
         if name == "heartbeat":
-            if self._open is None:
+            if not self._channel.is_busy:
                 self._communicate()
+        elif name == POLL_TIMER:
+            if self._channel.is_waiting:
+                self._resend()
         elif name.startswith(DIRECTORY_TIMER):
             directory = name.removeprefix(DIRECTORY_TIMER)
             if directory not in self._acknowledged_directories:
@@ -379,16 +399,18 @@ class BrokerLifecycle:
             self._stop()
 
     def _on_failure(self, event: RequestFailed) -> None:
-        if event.correlation == self._open:
-            self._open = None
-            self._target = event.sender
-            self._try_next_controller()
+        if not self._channel.is_of(event.correlation):
+            return
+        if event.error.is_authentication:
+            self._channel.reject()
+            if not self._gave_up():
+                self._communicate_after_error()
+        else:
+            self._resend()
 
     def _on_response(self, event: ResponseReceived) -> None:
-        if event.correlation != self._open:
+        if not self._channel.is_of(event.correlation):
             return
-        self._open = None
-        self._target = event.sender
         response = event.response
         match response:
             case BrokerRegistrationResponse():
@@ -399,25 +421,28 @@ class BrokerLifecycle:
                 message = f"not an answer to the lifecycle: {response}"
                 raise AssertionError(message)
 
-    def _try_next_controller(self) -> None:
-        """The controller does not respond, or is none: tries the next one soon."""
-        self._controller = NO_LEADER if self._known == self._target else self._known
-        self._turn += 1
+    def _on_not_controller(self) -> None:
         if not self._gave_up():
-            self._again = False
-            self._communicate_in(self.config.retry_us)
+            self._perform(self._channel.refuse(self._now))
 
     def _on_registered(self, response: BrokerRegistrationResponse) -> None:
+        if response.error is ErrorCode.NOT_CONTROLLER:
+            self._on_not_controller()
+            return
+        self._channel.complete()
         if response.error is ErrorCode.NONE:
-            self._controller = self._target
+            self._after_error.succeeded()
             self.broker_epoch = response.broker_epoch
             self._out.append(Registered(response.broker_epoch))
             self._communicate()
-        elif response.error is ErrorCode.NOT_CONTROLLER:
-            self._try_next_controller()
         elif not self._gave_up():
             # DUPLICATE_BROKER_REGISTRATION: the session of the process before has to end first.
-            self._communicate_in(self.config.heartbeat_interval_us)
+            self._communicate_after_error()
+
+    def _communicate_after_error(self) -> None:
+        """Tries again, never at once."""
+        self._again = False
+        self._communicate_in(self._after_error.failed())
 
     def _gave_up(self) -> bool:
         if self.broker_epoch >= 0 or self._now < self._give_up_at:
@@ -429,29 +454,32 @@ class BrokerLifecycle:
     def _on_heartbeat(self, response: BrokerHeartbeatResponse) -> None:
         config = self.config
         if response.error is ErrorCode.NOT_CONTROLLER:
-            self._try_next_controller()
+            self._on_not_controller()
             return
+        self._channel.complete()
+        if response.error is not ErrorCode.NONE:
+            self._communicate_after_error()
+            return
+        self._after_error.succeeded()
+        self._acknowledged_directories = self._sent_directories
         delay = config.heartbeat_interval_us
-        if response.error is ErrorCode.NONE:
-            self._controller = self._target
-            self._acknowledged_directories = self._sent_directories
-            if self.state is LifecycleState.STARTING:
-                delay = config.starting_interval_us
-                if response.is_caught_up:
-                    self.state = LifecycleState.RECOVERY
-                    self._out.append(CaughtUp())
-            elif self.state is LifecycleState.RECOVERY and not response.is_fenced:
-                self.state = LifecycleState.RUNNING
-                self._out.append(Unfenced())
-                if self._first_wait_us is not None:
-                    delay = self._first_wait_us
-            elif self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
-                if response.should_shut_down:
-                    self._stop()
-                    return
-                self._pending_answers += 1
-                if self._pending_answers == 1:
-                    delay = config.first_shutdown_interval_us
+        if self.state is LifecycleState.STARTING:
+            delay = config.starting_interval_us
+            if response.is_caught_up:
+                self.state = LifecycleState.RECOVERY
+                self._out.append(CaughtUp())
+        elif self.state is LifecycleState.RECOVERY and not response.is_fenced:
+            self.state = LifecycleState.RUNNING
+            self._out.append(Unfenced())
+            if self._first_wait_us is not None:
+                delay = self._first_wait_us
+        elif self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
+            if response.should_shut_down:
+                self._stop()
+                return
+            self._pending_answers += 1
+            if self._pending_answers == 1:
+                delay = config.first_shutdown_interval_us
         self._communicate_in(delay)
 
     def _on_shut_down(self) -> None:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, TRANSACTIONS_TOPIC, BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.broker.controller_channel import SOCKET_TIMEOUT_US
 from sim.protocol.coordinator.lookup import find_coordinator
 from sim.protocol.coordinator.transaction.records import ProducerIdAllocated, ProducerIdRequested
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
@@ -31,13 +32,10 @@ from sim.protocol.messages.metadata import (
     PartitionMetadata,
 )
 from sim.protocol.metadata.image import MetadataImage
-from sim.units import MS, SECOND, Micros
+from sim.units import MS, Micros
 
 RETRY_US: Micros = 50 * MS
 """Wait before a producer id block is requested again."""
-
-TIMEOUT_US: Micros = 30 * SECOND
-"""``controller.socket.timeout.ms``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +177,9 @@ class MetadataApi:
         self._correlation += 1
         self._block_correlation = self._correlation
         request = AllocateProducerIdsRequest(self._broker, self._broker_epoch)
-        return [fx.Send(self._controller, self._correlation, request, TIMEOUT_US, "metadata_api")]
+        return [
+            fx.Send(self._controller, self._correlation, request, SOCKET_TIMEOUT_US, "metadata_api")
+        ]
 
     def _block(self, event: ResponseReceived, now: Micros) -> list[MetadataApiEffect]:
         response = event.response
@@ -202,4 +202,6 @@ class MetadataApi:
         self._correlation += 1
         self._creating_as = self._correlation
         request = CreateTopicsRequest((self._state_topic,))
-        return [fx.Send(self._controller, self._creating_as, request, TIMEOUT_US, "metadata_api")]
+        return [
+            fx.Send(self._controller, self._creating_as, request, SOCKET_TIMEOUT_US, "metadata_api")
+        ]

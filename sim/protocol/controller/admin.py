@@ -1,16 +1,13 @@
-"""Administrator's requests to the controller: deletion, more partitions, configs, elections, ACLs.
-
-The id of an ACL is derived from it and from the offset of its record; Kafka draws it at random.
+"""Administrator's requests to the controller: deletion, more partitions, configs, elections.
 
 Source: ``ReplicationControlManager.{deleteTopics,createPartitions,electLeaders}``,
-``ConfigurationControlManager.incrementalAlterConfigs``, ``AclControlManager`` (4.1); KIP-460,
-KIP-801, KIP-966.
+``ConfigurationControlManager.incrementalAlterConfigs`` (4.1); KIP-460, KIP-966.
 """
 
 from collections.abc import Callable
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, TopicPartition, uuid_text
+from sim.ids import NO_LEADER, TopicPartition
 from sim.protocol.controller.elections import ElectionKind
 from sim.protocol.controller.mutation_quotas import MutationQuota, MutationThrottled
 from sim.protocol.controller.no_ops import known_configs
@@ -27,22 +24,14 @@ from sim.protocol.messages.admin import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from sim.protocol.messages.security import (
-    CreateAclsRequest,
-    CreateAclsResponse,
-    DeleteAclsRequest,
-    DeleteAclsResponse,
-)
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from sim.protocol.metadata.records import (
     BROKER_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
-    AccessControlEntryRecord,
     ClearElrRecord,
     ConfigRecord,
     MetadataRecord,
-    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
 )
 from sim.protocol.metadata.versions import CORDONED_DIRECTORIES, is_at_least
@@ -177,27 +166,6 @@ def elect_leaders(
             else:
                 errors.append((partition, _no_leader_error(kind)))
     return Decision(tuple(records), ElectLeadersResponse(tuple(errors)))
-
-
-def create_acls(image: MetadataImage, request: CreateAclsRequest) -> Decision:
-    """Creates entries; those that exist make no record."""
-    known = dict.fromkeys(image.acls.values())
-    records: list[MetadataRecord] = []
-    for acl in request.acls:
-        if acl not in known:
-            known[acl] = None
-            entry_id = uuid_text(f"acl/{image.offset + len(records)}/{acl}")
-            records.append(AccessControlEntryRecord(entry_id, acl))
-    errors = tuple((str(acl), ErrorCode.NONE) for acl in request.acls)
-    return Decision(tuple(records), CreateAclsResponse(errors))
-
-
-def delete_acls(image: MetadataImage, request: DeleteAclsRequest) -> Decision:
-    """Deletes entries, where they exist."""
-    known = {entry_id: acl for entry_id, acl in image.acls.items() if acl in request.acls}
-    records = tuple(RemoveAccessControlEntryRecord(entry_id) for entry_id in known)
-    errors = tuple((str(acl), ErrorCode.NONE) for acl in request.acls)
-    return Decision(records, DeleteAclsResponse(errors, tuple(known.values())))
 
 
 def _is_throttled(quota: MutationQuota | None, partitions: int) -> bool:

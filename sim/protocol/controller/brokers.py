@@ -168,8 +168,12 @@ def heartbeat(
     request: BrokerHeartbeatRequest,
     *,
     says_shutdown: bool = True,
+    needed: Offset | None = None,
 ) -> tuple[Decision, BrokerState | None]:
     """Handles a heartbeat, whose contact the caller has noted.
+
+    A broker is caught up that has the offset ``needed``: that of its registration, or before 3.3
+    the last one that is committed, which it may never reach while records come (KAFKA-13959).
 
     Without ``says_shutdown`` a controlled shutdown is not written into the metadata, as before
     KIP-841, so the broker counts as any other until it is fenced.
@@ -182,7 +186,10 @@ def heartbeat(
     if registration is None or registration.epoch != request.broker_epoch:
         return Decision((), request.refused(ErrorCode.STALE_BROKER_EPOCH)), None
     present = current_state(registration, sessions)
-    following = next_state(image, sessions, request, present)
+    caught_up = request.metadata_offset >= (
+        registration.registered_at if needed is None else needed
+    )
+    following = next_state(image, sessions, request, present, caught_up=caught_up)
     records: list[MetadataRecord] = []
     if following is not present:
         records.extend(_transition(image, registration, following, says_shutdown))
@@ -193,7 +200,7 @@ def heartbeat(
     sessions.note_offset(broker, request.metadata_offset)
     response = BrokerHeartbeatResponse(
         ErrorCode.NONE,
-        is_caught_up=request.metadata_offset >= registration.registered_at,
+        is_caught_up=caught_up,
         is_fenced=following in {BrokerState.FENCED, BrokerState.SHUTDOWN_NOW},
         should_shut_down=following is BrokerState.SHUTDOWN_NOW,
     )
@@ -214,6 +221,8 @@ def next_state(
     sessions: Sessions,
     request: BrokerHeartbeatRequest,
     present: BrokerState,
+    *,
+    caught_up: bool,
 ) -> BrokerState:
     """State of the broker after the heartbeat.
 
@@ -223,7 +232,6 @@ def next_state(
     if present is BrokerState.FENCED:
         if request.want_shut_down:
             return BrokerState.SHUTDOWN_NOW
-        caught_up = request.metadata_offset >= image.brokers[broker].registered_at
         return BrokerState.UNFENCED if caught_up and not request.want_fence else present
     if present is BrokerState.UNFENCED:
         if request.want_fence:

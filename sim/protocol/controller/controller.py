@@ -18,9 +18,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset
 from sim.protocol.controller.admin import (
     alter_configs,
-    create_acls,
     create_partitions,
-    delete_acls,
     delete_topics,
     elect_leaders,
 )
@@ -33,14 +31,21 @@ from sim.protocol.controller.brokers import (
     unregister,
 )
 from sim.protocol.controller.elections import ElectionKind
-from sim.protocol.controller.features import register_controller, update_features
+from sim.protocol.controller.features import (
+    bootstrap_records,
+    is_new,
+    register_controller,
+    update_features,
+)
 from sim.protocol.controller.log_dirs import assign_replicas
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE, MutationQuota, MutationQuotas
 from sim.protocol.controller.partitions import alter_partition, queries_logs, sweep
 from sim.protocol.controller.quotas import alter_client_quotas
 from sim.protocol.controller.reassignment import alter_reassignments
+from sim.protocol.controller.rights import tokens
+from sim.protocol.controller.rights.requests import RIGHTS_REQUESTS, decide
 from sim.protocol.controller.topics import allocate_producer_ids, create_topics
-from sim.protocol.controller.trace_rows import deletion_of, rows_of
+from sim.protocol.controller.trace_rows import deletion_of, is_unclean, rows_of
 from sim.protocol.controller.types import (
     CommittedRows,
     ControllerConfig,
@@ -59,7 +64,6 @@ from sim.protocol.events import (
     ResponseReceived,
     TimerFired,
 )
-from sim.protocol.kraft.metadata_snapshot import feature_records
 from sim.protocol.kraft.types import (
     AppendMetadata,
     Committed,
@@ -90,24 +94,16 @@ from sim.protocol.messages.cluster import (
 from sim.protocol.messages.leader_epochs import GetReplicaLogInfoResponse
 from sim.protocol.messages.raft_groups import RaftLeadersRequest
 from sim.protocol.messages.raft_membership import DecommissionBrokerRequest
-from sim.protocol.messages.security import CreateAclsRequest, DeleteAclsRequest
 from sim.protocol.metadata.image import MetadataImage
-from sim.protocol.metadata.records import (
-    BROKER_RESOURCE,
-    BeginTransactionRecord,
-    ConfigRecord,
-    EndTransactionRecord,
-    MetadataRecord,
-    NoOpRecord,
-)
+from sim.protocol.metadata.records import MetadataRecord, NoOpRecord
 from sim.protocol.metadata.versions import (
     DIRECTORY_ASSIGNMENT,
     FEATURE,
-    TRANSACTIONS,
+    implied,
     is_at_least,
 )
 from sim.trace.rows.cluster import Throttles
-from sim.units import Micros
+from sim.units import MS, Micros
 
 CONTROLLER_REQUESTS: Final[tuple[type[Request], ...]] = (
     BrokerRegistrationRequest,
@@ -121,8 +117,7 @@ CONTROLLER_REQUESTS: Final[tuple[type[Request], ...]] = (
     CreatePartitionsRequest,
     IncrementalAlterConfigsRequest,
     AlterClientQuotasRequest,
-    CreateAclsRequest,
-    DeleteAclsRequest,
+    *RIGHTS_REQUESTS,
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
     UnregisterBrokerRequest,
@@ -135,7 +130,10 @@ CONTROLLER_REQUESTS: Final[tuple[type[Request], ...]] = (
 _LIMITED = (CreateTopicsRequest, DeleteTopicsRequest, CreatePartitionsRequest)
 """Requests under mutation quotas (KIP-599)."""
 
-_TIMERS = ("fence", "no-op", "preferred", "unclean", RECOVERY_TIMER)
+_MOVES = (CreatePartitionsRequest, AlterPartitionReassignmentsRequest, ElectLeadersRequest)
+"""Requests that brokers of 2.8 do not have on their listeners in KRaft mode."""
+
+_TIMERS = ("fence", "no-op", "preferred", "unclean", RECOVERY_TIMER, tokens.TIMER)
 _DEFAULTS = ControllerConfig()
 
 
@@ -163,7 +161,7 @@ class Controller:
         """
         self.node = node
         self.config = config
-        self.committed = MetadataImage(file=config.file.of(node))
+        self.committed = MetadataImage(file=config.file.of(node), features=implied(config.features))
         """State after every record committed by now."""
         self._unit = unit
         quotas = config.mutation_quotas
@@ -174,7 +172,7 @@ class Controller:
         self._epoch: LeaderEpoch = NO_EPOCH
         self._pending: deque[_Pending] = deque()
         self._sessions = Sessions(config.session_timeout_us)
-        self._recovery = UncleanRecovery()
+        self._recovery = UncleanRecovery(config.unclean_recovery_timeout_us)
         self._reviews = False
         """True if something has changed for the recoveries."""
         self._now: Micros = 0
@@ -239,8 +237,9 @@ class Controller:
         image = self.committed
         for offset, epoch, record in event.records:
             deleted = deletion_of(self.node, record, image)
+            unclean = is_unclean(record, image)
             image.replay(offset, epoch, record)
-            rows = deleted or rows_of(self.node, record, image)
+            rows = deleted or rows_of(self.node, record, image, unclean=unclean)
             if rows:
                 self._out.append(CommittedRows(offset, rows))
         image.changed.clear()
@@ -269,23 +268,26 @@ class Controller:
         Source: ``ClusterControlManager.activate``.
         """
         assert self.committed.offset == event.log_end_offset, "a new leader has applied everything"
+        config = self.config
         image = self._working = self.committed.copy()
         self._epoch = event.epoch
         self._sessions = Sessions(self.config.session_timeout_us)
-        self._recovery, self._reviews = UncleanRecovery(), True
+        self._recovery = UncleanRecovery(self.config.unclean_recovery_timeout_us)
+        self._reviews = True
         for broker, registration in image.brokers.items():
             self._sessions.registered(broker)
             if not registration.fenced:
                 self._sessions.touch(broker, registration.epoch, self._now)
-        if not image.features:
-            self._write(self._bootstrap_records())
-        config = self.config
+        if is_new(image):
+            self._write(bootstrap_records(config))
         self._set_timer("fence", config.fence_interval_us)
         if config.no_op_interval_us:
             self._set_timer("no-op", config.no_op_interval_us)
         self._set_timer("unclean", config.unclean_interval_us)
         if config.auto_leader_rebalance:
             self._set_timer("preferred", config.preferred_interval_us)
+        if config.tokens is not None:
+            self._set_timer(tokens.TIMER, config.tokens.check_interval_ms * MS)
 
     def _renounce(self) -> None:
         """Reverts to the committed state; pending requests fail with NOT_CONTROLLER."""
@@ -295,20 +297,6 @@ class Controller:
             response = answer.request.refused(ErrorCode.NOT_CONTROLLER)
             self._out.append(Reply(answer.token, response))
         self._out.extend(CancelTimer(name) for name in _TIMERS)
-
-    def _bootstrap_records(self) -> tuple[MetadataRecord, ...]:
-        """The first records of a new cluster: finalized features and cluster-wide settings."""
-        configs = dict(self.config.cluster_configs)
-        if self.config.elr:
-            configs.setdefault("min.insync.replicas", "1")
-        features = self.config.features
-        records: tuple[MetadataRecord, ...] = (
-            *feature_records(features),
-            *(ConfigRecord(BROKER_RESOURCE, "", name, configs[name]) for name in sorted(configs)),
-        )
-        if not is_at_least(features, TRANSACTIONS):
-            return records
-        return (BeginTransactionRecord("Bootstrap records"), *records, EndTransactionRecord())
 
     def _knows_directories(self, image: MetadataImage) -> bool:
         """By the release, too: scenarios may mix behaviours of several."""
@@ -330,7 +318,13 @@ class Controller:
             case BrokerHeartbeatRequest():
                 self._note_contact(request.broker, request.broker_epoch)
                 decision, state = heartbeat(
-                    image, self._sessions, request, says_shutdown=self.config.checks_eligibility
+                    image,
+                    self._sessions,
+                    request,
+                    says_shutdown=self.config.checks_eligibility,
+                    needed=None
+                    if self.config.unfences_at_registration
+                    else self.committed.offset - 1,
                 )
                 shuts_down = state is BrokerState.CONTROLLED_SHUTDOWN
             case AlterPartitionRequest():
@@ -368,34 +362,24 @@ class Controller:
         self._release(event.token, request, decision.response)
 
     def _administer(self, image: MetadataImage, request: Request) -> Decision:
+        spreads, quota = self.config.rack_aware, self._quota
+        if isinstance(request, _MOVES) and not self.config.knows_moves:
+            return Decision((), request.refused(ErrorCode.UNSUPPORTED_VERSION))
         match request:
             case CreateTopicsRequest():
-                return create_topics(
-                    image,
-                    request,
-                    self._unit,
-                    rack_aware=self.config.rack_aware,
-                    quota=self._quota,
-                )
+                return create_topics(image, request, self._unit, rack_aware=spreads, quota=quota)
             case DeleteTopicsRequest():
-                enabled = self.config.delete_topics
-                return delete_topics(image, request, enabled=enabled, quota=self._quota)
+                return delete_topics(image, request, enabled=self.config.delete_topics, quota=quota)
             case CreatePartitionsRequest():
                 return create_partitions(
-                    image,
-                    request,
-                    self._unit,
-                    rack_aware=self.config.rack_aware,
-                    quota=self._quota,
+                    image, request, self._unit, rack_aware=spreads, quota=quota
                 )
             case IncrementalAlterConfigsRequest():
                 return alter_configs(image, request)
             case AlterClientQuotasRequest():
                 return alter_client_quotas(image, request)
-            case CreateAclsRequest():
-                return create_acls(image, request)
-            case DeleteAclsRequest():
-                return delete_acls(image, request)
+            case _ if isinstance(request, RIGHTS_REQUESTS):
+                return decide(self.config, image, self.committed, request, self._now)
             case AlterPartitionReassignmentsRequest():
                 return alter_reassignments(image, request)
             case ElectLeadersRequest():
@@ -473,6 +457,12 @@ class Controller:
             self._fence_stale(image)
         elif name == RECOVERY_TIMER:
             self._reviews = True
+        elif name == tokens.TIMER and config.tokens is not None:
+            most = config.tokens.sweep_max
+            removals = tokens.swept(self.committed.tokens, self._now, most)
+            self._write(removals)
+            full = most is not None and len(removals) >= most
+            self._set_timer(name, 0 if full else config.tokens.check_interval_ms * MS)
         elif name == "preferred":
             self._sweep(image, name, ElectionKind.PREFERRED, config.preferred_interval_us)
         else:

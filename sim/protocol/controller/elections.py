@@ -83,6 +83,8 @@ class PartitionChange:
     """Brokers that came back without a clean shutdown: they may have lost data."""
     recovering: bool | None = None
     """Requested leader recovery state; ``None`` leaves it."""
+    notes_recovery: bool = True
+    """True if an unclean election sets the leader recovery state (KIP-704, 3.2)."""
     bumps_on_shrink: bool = False
     """True if a member that leaves the ISR begins a leader epoch (before KAFKA-15021)."""
     assignment: Assignment | None = None
@@ -111,7 +113,8 @@ class PartitionChange:
         recovering = self.recovering
         if elected.unclean and elected.leader != old.leader:
             # Only the new leader is left; records of others beyond its log end are lost.
-            in_sync, eligible, recovering = (elected.leader,), (), True
+            in_sync, eligible = (elected.leader,), ()
+            recovering = True if self.notes_recovery else recovering
         elif elected.leader in eligible:
             in_sync = (elected.leader,)
             eligible = tuple(b for b in eligible if b != elected.leader)

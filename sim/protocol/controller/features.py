@@ -16,6 +16,7 @@ from typing import Final
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
 from sim.protocol.controller.types import ControllerConfig, Decision
+from sim.protocol.kraft.metadata_snapshot import feature_records
 from sim.protocol.messages.admin import UpdateFeaturesRequest, UpdateFeaturesResponse
 from sim.protocol.messages.cluster import (
     ControllerRegistrationRequest,
@@ -24,17 +25,24 @@ from sim.protocol.messages.cluster import (
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import (
     BROKER_RESOURCE,
+    BeginTransactionRecord,
     ConfigRecord,
+    EndTransactionRecord,
     FeatureLevelRecord,
     MetadataRecord,
     RegisterControllerRecord,
+    ZkMigrationStateRecord,
 )
 from sim.protocol.metadata.versions import (
     CONTROLLER_REGISTRATION,
     ELIGIBLE_REPLICAS,
     ELR_FEATURE,
     FEATURE,
+    TRANSACTIONS,
     SupportedFeatures,
+    finalized,
+    has_migration_state,
+    implied,
     is_at_least,
 )
 
@@ -135,6 +143,35 @@ def _safe_for_elr(image: MetadataImage, config: ControllerConfig) -> list[Metada
     return records
 
 
+def bootstrap_records(config: ControllerConfig) -> tuple[MetadataRecord, ...]:
+    """The first records of a new cluster: finalized features and cluster-wide settings.
+
+    Source: ``ActivationRecordsGenerator``, ``BootstrapMetadata``.
+    """
+    configs = dict(config.cluster_configs)
+    if config.elr:
+        configs.setdefault(_MIN_ISR, "1")
+    features = config.features
+    records: tuple[MetadataRecord, ...] = (
+        *feature_records(features),
+        *(ConfigRecord(BROKER_RESOURCE, "", name, configs[name]) for name in sorted(configs)),
+    )
+    if has_migration_state(features, config.supported):
+        records = (*records, ZkMigrationStateRecord())
+    if not is_at_least(features, TRANSACTIONS):
+        return records
+    return (BeginTransactionRecord("Bootstrap records"), *records, EndTransactionRecord())
+
+
+def is_new(image: MetadataImage) -> bool:
+    """True if a cluster has no metadata yet: no finalized feature, or nothing at all before 3.3."""
+    if finalized(image.features):
+        return False
+    return not implied(image.features) or not any(
+        (image.brokers, image.topic_ids, image.cluster_configs, image.broker_configs)
+    )
+
+
 def lacking_feature(
     image: MetadataImage, founded: Mapping[str, int], supported: SupportedFeatures
 ) -> str:
@@ -143,7 +180,7 @@ def lacking_feature(
     Levels with which the cluster was formatted are those of its oldest release, or were chosen by
     a scenario that mixes behaviours of several.
     """
-    for name, level in image.features.items():
+    for name, level in finalized(image.features).items():
         low, high = range_of(supported, name)
         if level != founded.get(name, 0) and not low <= level <= high:
             return name

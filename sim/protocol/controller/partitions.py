@@ -26,7 +26,16 @@ from sim.protocol.metadata.records import (
     UNASSIGNED_DIRECTORY,
     PartitionChangeRecord,
 )
-from sim.protocol.metadata.versions import LAST_WITH_EPOCH_OF_SHRINK, is_at_least
+from sim.protocol.metadata.versions import (
+    LAST_WITH_EPOCH_OF_SHRINK,
+    LEADER_RECOVERY,
+    PREVIEW,
+    is_at_least,
+)
+
+AGGRESSIVE: Final = "Aggressive"
+BALANCED: Final = "Balanced"
+"""Values of ``unclean.recovery.strategy`` (KIP-966, part 2); the third one is None."""
 
 RECOVERY_MANAGER: Final = "unclean.recovery.manager.enabled"
 """Setting of KIP-966; ``recovery.unclean: longest_log`` puts it into the controllers' files."""
@@ -63,6 +72,7 @@ def leader_and_isr_updates(
             tuple(b for b in registration.in_sync if b not in removed),
             _kind(image, partition.topic),
             (unclean,) if unclean != NO_LEADER else (),
+            notes_recovery=is_at_least(image.features, LEADER_RECOVERY),
             bumps_on_shrink=bumps_on_shrink(image),
             queries_logs=queries_logs(image),
         )
@@ -116,6 +126,7 @@ def change_of(
         has_elr(image),
         target,
         kind,
+        notes_recovery=is_at_least(image.features, LEADER_RECOVERY),
         bumps_on_shrink=bumps_on_shrink(image),
         queries_logs=queries_logs(image),
         longest=longest,
@@ -219,8 +230,28 @@ def leads_something(image: MetadataImage, broker: NodeId) -> bool:
 
 
 def allows_unclean(image: MetadataImage, topic: str) -> bool:
-    """``unclean.leader.election.enable`` of the topic."""
-    return image.config_of(topic, "unclean.leader.election.enable", "false") == "true"
+    """True if the topic may get a leader that is neither in the ISR nor in the ELR at any time.
+
+    2.8's controller does not look at the setting (KAFKA-12803).
+    """
+    if not is_at_least(image.features, PREVIEW + 1):
+        return False
+    return recovery_strategy(image, topic) == AGGRESSIVE
+
+
+def recovery_strategy(image: MetadataImage, topic: str) -> str:
+    """``unclean.recovery.strategy`` of the topic, which no release has.
+
+    Where neither the topic nor the brokers have one, ``unclean.leader.election.enable`` decides:
+    true is Aggressive, false Balanced.
+
+    Source: KIP-966, part 2.
+    """
+    given = image.config_of(topic, "unclean.recovery.strategy", "")
+    if given:
+        return given
+    is_enabled = image.config_of(topic, "unclean.leader.election.enable", "false") == "true"
+    return AGGRESSIVE if is_enabled else BALANCED
 
 
 def has_elr(image: MetadataImage) -> bool:

@@ -13,15 +13,18 @@ from sim.protocol.metadata.records import (
     RemoveTopicRecord,
     UnregisterBrokerRecord,
 )
+from sim.protocol.metadata.versions import LEADER_RECOVERY, is_at_least
 from sim.trace.emit import Emit
 from sim.trace.rows.cluster import BrokerStates, PartitionChanges, TopicDeletions
 
 
-def rows_of(controller: NodeId, record: MetadataRecord, image: MetadataImage) -> tuple[Emit, ...]:
+def rows_of(
+    controller: NodeId, record: MetadataRecord, image: MetadataImage, *, unclean: bool = False
+) -> tuple[Emit, ...]:
     """Rows of a record, given the image after it; empty for records without a trace row."""
     match record:
         case PartitionRecord() | PartitionChangeRecord():
-            return (_partition_row(controller, record, image),)
+            return (_partition_row(controller, record, image, unclean=unclean),)
         case RegisterBrokerRecord():
             return (_broker_row(controller, record.broker, "registered", record.broker_epoch),)
         case UnregisterBrokerRecord():
@@ -40,6 +43,21 @@ def rows_of(controller: NodeId, record: MetadataRecord, image: MetadataImage) ->
             return ()
 
 
+def is_unclean(record: MetadataRecord, image: MetadataImage) -> bool:
+    """True if a record holds an unclean election, given the image before it.
+
+    It sets the recovery state, unless that was set before; below 3.2-IV0 there is none (KIP-704),
+    and the new ISR has the leader alone, which was not in the one before.
+    """
+    if not isinstance(record, PartitionChangeRecord) or record.leader is None or record.leader < 0:
+        return False
+    if is_at_least(image.features, LEADER_RECOVERY):
+        return record.recovering is True
+    place = TopicPartition(image.topic_names[record.topic_id], record.partition)
+    alone = record.replicas is None and record.in_sync == (record.leader,)
+    return alone and record.leader not in image.partitions[place].in_sync
+
+
 def deletion_of(
     controller: NodeId, record: MetadataRecord, image: MetadataImage
 ) -> tuple[Emit, ...]:
@@ -55,17 +73,14 @@ def _broker_row(controller: NodeId, broker: NodeId, state: str, epoch: int) -> E
 
 
 def _partition_row(
-    controller: NodeId, record: PartitionRecord | PartitionChangeRecord, image: MetadataImage
+    controller: NodeId,
+    record: PartitionRecord | PartitionChangeRecord,
+    image: MetadataImage,
+    *,
+    unclean: bool,
 ) -> Emit:
     topic = image.topic_names[record.topic_id]
     registration = image.partitions[TopicPartition(topic, record.partition)]
-    # An unclean election sets the recovery state, unless it was already set.
-    unclean = (
-        isinstance(record, PartitionChangeRecord)
-        and record.leader is not None
-        and record.leader >= 0
-        and record.recovering is True
-    )
     return PartitionChanges.row(
         controller,
         topic,

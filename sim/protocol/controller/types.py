@@ -27,6 +27,7 @@ from sim.protocol.metadata.versions import (
     SUPPORTED,
     SupportedFeatures,
 )
+from sim.protocol.security.tokens import TokenConfig
 from sim.trace.emit import Emit
 from sim.units import MS, SECOND, Micros
 
@@ -43,6 +44,8 @@ class ControllerConfig:
     """``leader.imbalance.check.interval.seconds``."""
     unclean_interval_us: Micros = 300 * SECOND
     """``unclean.leader.election.interval.ms``."""
+    unclean_recovery_timeout_us: Micros = 300 * SECOND
+    """``unclean.recovery.timeout.ms`` (KIP-966, part 2; no release has it)."""
     auto_leader_rebalance: bool = True
     """``auto.leader.rebalance.enable``."""
     elr: bool = True
@@ -58,7 +61,8 @@ class ControllerConfig:
     rack_aware: bool = True
     """True if new replicas are spread over racks (KIP-36)."""
     metadata_version: int = METADATA_VERSION
-    """``metadata.version`` of a new cluster."""
+    """``metadata.version`` of a new cluster; below 3.3-IV0 it has none, and that is what the
+    controller's release does."""
     group_version: int = 1
     """``group.version`` of a new cluster: 1 since 4.0 (KIP-848), or 0."""
     transaction_version: int = 2
@@ -80,10 +84,18 @@ class ControllerConfig:
     """``delete.topic.enable``."""
     elections_max: int = 1_000
     """Elections of one periodic sweep; a constant in Kafka."""
+    knows_moves: bool = True
+    """True if brokers forward CreatePartitions, AlterPartitionReassignments and ElectLeaders: since
+    3.0; a client of 2.8's gets UNSUPPORTED_VERSION."""
+    unfences_at_registration: bool = True
+    """True if a broker is caught up that has its own registration (KAFKA-13959, 3.3); before, it
+    had to have all that is committed."""
     raft: bool = False
     """True if each partition's replicas are a Raft group, which elects its leader."""
     mutation_quotas: MutationQuotaConfig | None = None
     """``None``: the scenario has no mutation quotas."""
+    tokens: TokenConfig | None = None
+    """Of delegation tokens; ``None``: without ``delegation.token.secret.key``."""
     balancer: BalancerConfig = field(default_factory=BalancerConfig)
     """Of Raft groups: settings of the balancer."""
 

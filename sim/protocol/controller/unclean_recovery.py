@@ -1,13 +1,11 @@
 """Unclean recovery: the controller asks replicas for their logs, and the longest one leads.
 
-A partition without a leader is recovered by its strategy. Aggressive asks every live replica;
-Balanced waits until ISR and ELR are empty and each member of the last known ELR is alive. All live
-replicas have to answer; after the timeout those that have will do, if one of them is there
-(Aggressive) or the whole last known ELR (Balanced). Nothing is in the metadata: another controller
-begins again, and so does an answer of a process that is not the one registered.
-
-The KIP's ``unclean.recovery.strategy`` is taken from ``unclean.leader.election.enable``, as it says
-for topics that have none: true is Aggressive, false Balanced.
+A partition without a leader is recovered by ``unclean.recovery.strategy``. Aggressive asks every
+live replica; Balanced waits until ISR and ELR are empty and each member of the last known ELR is
+alive; None leaves it to an administrator. All live replicas have to answer; after the timeout those
+that have will do, if one of them is there (Aggressive) or the whole last known ELR (Balanced).
+Nothing is in the metadata: another controller begins again, and so does an answer of a process that
+is not the one registered.
 
 Left open by the KIP, and ours: the pause before a request is sent again.
 
@@ -21,7 +19,15 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.controller.elections import ElectionKind
-from sim.protocol.controller.partitions import acceptor, allows_unclean, change_of, has_elr
+from sim.protocol.controller.partitions import (
+    AGGRESSIVE,
+    BALANCED,
+    acceptor,
+    allows_unclean,
+    change_of,
+    has_elr,
+    recovery_strategy,
+)
 from sim.protocol.messages.leader_epochs import (
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
@@ -34,9 +40,6 @@ from sim.units import MS, NEVER, SECOND, Micros
 TIMER: Final = "unclean-recovery"
 CHANNEL: Final = "unclean-recovery"
 """Label of the controller's connections to brokers."""
-
-TIMEOUT_US: Final[Micros] = 300 * SECOND
-"""``unclean.recovery.timeout.ms``."""
 
 REQUEST_TIMEOUT_US: Final[Micros] = 30 * SECOND
 RETRY_US: Final[Micros] = 100 * MS
@@ -58,9 +61,14 @@ class _Recovery:
 
 
 class UncleanRecovery:
-    """The recoveries of one active controller."""
+    """The recoveries of one active controller.
 
-    def __init__(self) -> None:
+    Args:
+        timeout_us: ``unclean.recovery.timeout.ms``.
+    """
+
+    def __init__(self, timeout_us: Micros) -> None:
+        self._timeout_us = timeout_us
         self._recoveries: dict[TopicPartition, _Recovery] = {}
         self._open: dict[int, tuple[NodeId, tuple[TopicPartition, ...]]] = {}
         self._correlation = 0
@@ -119,7 +127,7 @@ class UncleanRecovery:
         self._forced = {p: None for p in self._forced if p in leaderless}
         due = [p for p, r in leaderless.items() if self._is_due(image, p, r)]
         known = self._recoveries
-        self._recoveries = {p: known.get(p) or _Recovery(now + TIMEOUT_US) for p in due}
+        self._recoveries = {p: known.get(p) or _Recovery(now + self._timeout_us) for p in due}
 
     def _is_due(
         self, image: MetadataImage, partition: TopicPartition, registration: PartitionRegistration
@@ -127,8 +135,11 @@ class UncleanRecovery:
         live = _live(image, partition)
         if not live:
             return False
-        if partition in self._forced or allows_unclean(image, partition.topic):
+        strategy = recovery_strategy(image, partition.topic)
+        if partition in self._forced or strategy == AGGRESSIVE:
             return True
+        if strategy != BALANCED:
+            return False
         known = registration.last_known_eligible
         is_lost = has_elr(image) and not registration.in_sync and not registration.eligible
         return is_lost and bool(known) and all(broker in live for broker in known)
@@ -145,7 +156,7 @@ class UncleanRecovery:
         if any(broker not in answers for broker in live):
             if now < recovery.deadline:
                 return None
-            recovery.deadline = now + TIMEOUT_US
+            recovery.deadline = now + self._timeout_us
             if not self._suffice(image, partition, answers):
                 return None
         longest = _longest(live, answers)

@@ -4,7 +4,7 @@ Every broker and controller takes its own. A snapshot is due when so many bytes 
 applied since the last one, or so much time has passed; the time is checked only when records come.
 
 Source: KIP-630; ``org.apache.kafka.image.publisher.SnapshotGenerator``,
-``org.apache.kafka.image.MetadataImage.write`` (4.1).
+``org.apache.kafka.image.MetadataImage.write`` (3.6 to 4.3).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +28,13 @@ from sim.protocol.metadata.records import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
     TopicRecord,
+    ZkMigrationStateRecord,
+)
+from sim.protocol.metadata.versions import (
+    SUPPORTED,
+    SupportedFeatures,
+    finalized,
+    has_migration_state,
 )
 from sim.units import MIB, SECOND, Bytes, Micros
 
@@ -45,6 +52,8 @@ class SnapshotConfig:
     """``metadata.log.max.record.bytes.between.snapshots``."""
     interval_us: Micros = 3_600 * SECOND
     """``metadata.log.max.snapshot.interval.ms``; 0 switches snapshots by time off."""
+    supported: SupportedFeatures = SUPPORTED
+    """Features that the process's release supports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +97,25 @@ class SnapshotGenerator:
         image = self._image()
         assert image.offset == event.end_offset, "the image has applied the committed records"
         snapshot = SnapshotId(image.offset, image.epoch)
-        return [WriteSnapshot(snapshot, tuple(image_records(image)))]
+        return [WriteSnapshot(snapshot, tuple(image_records(image, config.supported)))]
 
     def _reset(self, now: Micros) -> None:
         self._bytes = 0
         self._since = now
 
 
-def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
-    """Records that replay into the image, in the order in which Kafka writes them."""
+def image_records(
+    image: MetadataImage, supported: SupportedFeatures = SUPPORTED
+) -> Iterator[MetadataRecord]:
+    """Records that replay into the image, in the order in which Kafka writes its parts.
+
+    Args:
+        image: What is written.
+        supported: Features that the writer's release supports.
+    """
     yield from feature_records(image.features)
+    if has_migration_state(image.features, supported):
+        yield ZkMigrationStateRecord()
     for broker in sorted(image.brokers):
         yield _registration(image.brokers[broker])
     for node, registered in sorted(image.controllers.items()):
@@ -112,10 +130,11 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     for entity, quotas in image.client_quotas.items():
         for key, value in quotas.items():
             yield ClientQuotaRecord(entity, key, value)
-    for entry_id, acl in image.acls.items():
-        yield AccessControlEntryRecord(entry_id, acl)
     if image.next_producer_id > 0:
         yield ProducerIdsRecord(_NOBODY, _NOBODY, image.next_producer_id)
+    for entry_id, acl in image.acls.items():
+        yield AccessControlEntryRecord(entry_id, acl)
+    yield from image.tokens.values()
 
 
 def _broker_settings(image: MetadataImage) -> Iterator[ConfigRecord]:
@@ -137,8 +156,9 @@ def _settings(kind: int, resources: Mapping[str, Mapping[str, str]]) -> Iterator
 
 def feature_records(levels: dict[str, int]) -> Iterator[FeatureLevelRecord]:
     """Finalized features: the metadata version first, the others by name."""
-    for name in sorted(levels, key=lambda name: (name != METADATA_VERSION_FEATURE, name)):
-        yield FeatureLevelRecord(name, levels[name])
+    kept = finalized(levels)
+    for name in sorted(kept, key=lambda name: (name != METADATA_VERSION_FEATURE, name)):
+        yield FeatureLevelRecord(name, kept[name])
 
 
 def _registration(registered: BrokerRegistration) -> RegisterBrokerRecord:

@@ -1,12 +1,15 @@
-"""ACLs to create and to delete, by an administrator (KIP-140); SASL's handshake and tokens.
+"""ACLs to create and to delete (KIP-140), delegation tokens (KIP-48), and SASL's exchange.
 
-A deletion names the entries themselves; Kafka's request has filters.
+A deletion of ACLs names the entries themselves; Kafka's request has filters. A request about a
+delegation token says whose it is, as Kafka's envelope does where a broker forwards it.
 
-Source: ``clients/src/main/resources/common/message`` (4.1): CreateAcls, DeleteAcls, SaslHandshake,
+Source: ``clients/src/main/resources/common/message`` (4.1): CreateAcls, DeleteAcls,
+CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken, SaslHandshake,
 SaslAuthenticate; KIP-43, KIP-152.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from sim.error_codes import ErrorCode
 from sim.protocol.acls import Acl
@@ -85,6 +88,139 @@ class DeleteAclsResponse(Response):
     def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
         """Error of each entry."""
         return self.errors
+
+
+NO_TIME: Final = -1
+"""A lifetime or a period that is not given, and the end of a token that was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRequester:
+    """Principal of the connection of a request about a delegation token."""
+
+    principal: str
+    by_token: bool = False
+    """True if it is authenticated by a delegation token itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDelegationTokenRequest(Request):
+    """A delegation token for who requests it."""
+
+    token_id: str
+    """The id that it gets: Kafka's controller draws it at random."""
+    requester: TokenRequester
+    renewers: tuple[str, ...] = ()
+    """Principals."""
+    max_lifetime_ms: int = NO_TIME
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        renewers = [_typed(each) for each in self.renewers]
+        return sizes.create_delegation_token_request(renewers=renewers)
+
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return CreateDelegationTokenResponse(error, self.requester.principal)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDelegationTokenResponse(Response):
+    """A new token and its HMAC, or an error."""
+
+    error: ErrorCode
+    principal: str
+    """Of the owner, who has requested it."""
+    issue_ms: int = NO_TIME
+    expiry_ms: int = NO_TIME
+    max_ms: int = NO_TIME
+    token_id: str = ""
+    hmac: bytes = b""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        kind, name = _typed(self.principal)
+        return sizes.create_delegation_token_response(
+            principal_type=kind,
+            principal_name=name,
+            token_requester_principal_type=kind,
+            token_requester_principal_name=name,
+            token_id=self.token_id,
+            hmac=len(self.hmac),
+        )
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """The error."""
+        return (("", self.error),)
+
+
+@dataclass(frozen=True, slots=True)
+class RenewDelegationTokenRequest(Request):
+    """A later end for the token of an HMAC."""
+
+    hmac: bytes
+    requester: TokenRequester
+    period_ms: int = NO_TIME
+    """Time from now on; the controller's default if it is not given."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.renew_delegation_token_request(hmac=len(self.hmac))
+
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return RenewDelegationTokenResponse(error)
+
+
+@dataclass(frozen=True, slots=True)
+class RenewDelegationTokenResponse(sizes.RenewDelegationTokenResponse):
+    """The token's new end, or an error."""
+
+    error: ErrorCode
+    expiry_ms: int = NO_TIME
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """The error."""
+        return (("", self.error),)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireDelegationTokenRequest(Request):
+    """An end for the token of an HMAC: at once, or after a time."""
+
+    hmac: bytes
+    requester: TokenRequester
+    period_ms: int = NO_TIME
+    """Time from now on; less than 0: at once."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.expire_delegation_token_request(hmac=len(self.hmac))
+
+    def refused(self, error: ErrorCode) -> Response:
+        """Response with only an error."""
+        return ExpireDelegationTokenResponse(error)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireDelegationTokenResponse(sizes.ExpireDelegationTokenResponse):
+    """The token's end, or an error."""
+
+    error: ErrorCode
+    expiry_ms: int = NO_TIME
+
+    def named_errors(self) -> tuple[tuple[str, ErrorCode], ...]:
+        """The error."""
+        return (("", self.error),)
+
+
+def _typed(principal: str) -> tuple[str, str]:
+    kind, _, name = principal.partition(":")
+    return kind, name
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ share fetch says the leader's high watermark, which Kafka's does not: no decisio
 trace has it.
 
 Source: ``ShareGroupHeartbeatRequest.json``, ``ShareFetchRequest.json``,
-``ShareAcknowledgeRequest.json``, ``ReadShareGroupStateRequest.json``,
+``ShareAcknowledgeRequest.json``, ``InitializeShareGroupStateRequest.json``,
+``ReadShareGroupStateRequest.json``,
 ``WriteShareGroupStateRequest.json`` and their answers.
 """
 
@@ -186,6 +187,34 @@ class ShareAcknowledgeResponse(Response):
         """Bytes on the wire."""
         topics = by_topic(partition for partition, _ in self.results)
         return sizes.share_acknowledge_response(responses=topics.values(), node_endpoints=())
+
+
+@dataclass(frozen=True, slots=True)
+class InitializeShareGroupStateRequest(Request):
+    """The group's coordinator makes the state of a share partition, before members get it."""
+
+    key: ShareKey
+    state_epoch: int
+    """The group's epoch."""
+    start_offset: Offset = -1
+    """-1: the first leader that reads it begins by ``share.auto.offset.reset``."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.initialize_share_group_state_request(group_id=self.key.group, topics=(1,))
+
+
+@dataclass(frozen=True, slots=True)
+class InitializeShareGroupStateResponse(Response):
+    """The state is made, or why it is not."""
+
+    error: ErrorCode
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return sizes.initialize_share_group_state_response(results=(1,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from sim.protocol.metadata.records import (
     ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionChangeRecord,
@@ -29,12 +30,13 @@ from sim.protocol.metadata.records import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     TopicRecord,
     UnregisterBrokerRecord,
 )
 from sim.protocol.metadata.server_configs import NO_FILE, ServerFile, effective, of_topics
-from sim.protocol.metadata.versions import SupportedFeatures
+from sim.protocol.metadata.versions import SupportedFeatures, implied
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Entity of a quota: see :class:`~sim.protocol.metadata.records.ClientQuotaRecord`."""
@@ -131,6 +133,8 @@ class MetadataImage:
     """Controllers that have registered."""
     group_configs: dict[str, dict[str, str]] = field(default_factory=dict)
     """Settings of single groups."""
+    tokens: dict[str, DelegationTokenRecord] = field(default_factory=dict)
+    """Delegation tokens by their ids, oldest first."""
     changed: dict[TopicPartition, None] = field(default_factory=dict)
     """Partitions touched by partition records since the last :meth:`take_changed`, oldest first."""
     reconfigured: dict[str, None] = field(default_factory=dict)
@@ -159,7 +163,7 @@ class MetadataImage:
         ``ClusterControlManager.replay``.
         """
         before = self.partitions
-        fresh = MetadataImage(file=self.file)
+        fresh = MetadataImage(file=self.file, features=implied(self.features))
         for record in records:
             fresh.offset = end_offset - 1
             fresh.replay(end_offset - 1, epoch, record)
@@ -182,6 +186,7 @@ class MetadataImage:
         self.acls = fresh.acls
         self.controllers = fresh.controllers
         self.group_configs = fresh.group_configs
+        self.tokens = fresh.tokens
 
     def take_changed(self) -> tuple[TopicPartition, ...]:
         """Partitions touched since the last call; a deleted one is not in ``partitions``."""
@@ -216,6 +221,7 @@ class MetadataImage:
             dict(self.acls),
             dict(self.controllers),
             {group: dict(configs) for group, configs in self.group_configs.items()},
+            dict(self.tokens),
         )
 
     def config_of(self, topic: str, name: str, default: str) -> str:
@@ -444,6 +450,17 @@ def _remove_acl(
     del image.acls[record.entry_id]
 
 
+def _set_token(image: MetadataImage, record: DelegationTokenRecord, _offset: Offset) -> None:
+    image.tokens[record.token_id] = record
+
+
+def _remove_token(
+    image: MetadataImage, record: RemoveDelegationTokenRecord, _offset: Offset
+) -> None:
+    # It may have been removed twice: by a request, and by the sweep that did not see that yet.
+    image.tokens.pop(record.token_id, None)
+
+
 def _give_producer_ids(image: MetadataImage, record: ProducerIdsRecord, _offset: Offset) -> None:
     image.next_producer_id = record.next_producer_id
 
@@ -469,6 +486,8 @@ _REPLAY: dict[type, Callable[..., None]] = {
     ClientQuotaRecord: _set_quota,
     AccessControlEntryRecord: _add_acl,
     RemoveAccessControlEntryRecord: _remove_acl,
+    DelegationTokenRecord: _set_token,
+    RemoveDelegationTokenRecord: _remove_token,
     ProducerIdsRecord: _give_producer_ids,
     FeatureLevelRecord: _finalize_feature,
     RegisterControllerRecord: _register_controller,

@@ -1,6 +1,6 @@
 """Records of the metadata log, as plain values; ``sim.records.metadata`` encodes them.
 
-Left out: SCRAM credentials and delegation tokens.
+Left out: SCRAM credentials.
 
 Source: ``metadata/src/main/resources/common/metadata`` (4.1).
 """
@@ -155,6 +155,31 @@ class RemoveAccessControlEntryRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class DelegationTokenRecord:
+    """A delegation token, new or renewed (KIP-48); timestamps in milliseconds."""
+
+    owner: str
+    """Principal that a client with the token is authenticated as."""
+    requester: str
+    """Principal that has created it."""
+    renewers: tuple[str, ...]
+    """Principals that may renew and expire it, beside the owner."""
+    issue_ms: int
+    max_ms: int
+    """End that no renewal exceeds."""
+    expiry_ms: int
+    """End until which it has been renewed."""
+    token_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveDelegationTokenRecord:
+    """A delegation token is expired by a request, or has expired and was found by the sweep."""
+
+    token_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerRegistrationChangeRecord:
     """A broker is fenced, unfenced, enters controlled shutdown, or has other directories online.
 
@@ -191,6 +216,14 @@ class ClearElrRecord:
     """Clears the eligible leader replicas of a topic, or with "" of every topic (KIP-966)."""
 
     topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class ZkMigrationStateRecord:
+    """State of a migration from ZooKeeper (KIP-866), as 3.4 to 3.9 write it."""
+
+    state: int = 0
+    """0, ``NONE``: of a cluster that began with KRaft."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,9 +295,12 @@ MetadataRecord: TypeAlias = (
     | ClientQuotaRecord
     | AccessControlEntryRecord
     | RemoveAccessControlEntryRecord
+    | DelegationTokenRecord
+    | RemoveDelegationTokenRecord
     | BrokerRegistrationChangeRecord
     | ProducerIdsRecord
     | FeatureLevelRecord
+    | ZkMigrationStateRecord
     | NoOpRecord
     | BeginTransactionRecord
     | ClearElrRecord

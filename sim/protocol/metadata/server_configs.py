@@ -37,6 +37,7 @@ TOPIC_NAMES: Final[Mapping[str, str]] = {
     "message.max.bytes": "max.message.bytes",
     "min.insync.replicas": "min.insync.replicas",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
+    "unclean.recovery.strategy": "unclean.recovery.strategy",
 }
 """Topics' names of the broker settings that they inherit and that can change at any time."""
 

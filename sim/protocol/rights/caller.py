@@ -26,6 +26,9 @@ _ERRORS: dict[str, ErrorCode] = {
     "transactional-id": ID_DENIED,
 }
 
+HEARTBEATS: Final = ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat")
+"""Requests of members that name the topics they subscribe to."""
+
 Merge: TypeAlias = Callable[[Response], Response]
 """Adds the errors of what was left out."""
 
@@ -75,6 +78,8 @@ class Caller:
     client: str
     identity: ClientIdentity
     request: str
+    topics_checked: tuple[str, ...] = HEARTBEATS
+    """Of these, those in which Describe on the topics is needed."""
     topics: dict[tuple[str, str], bool] = field(default_factory=dict)
     """Answers about topics, so that a denial is noted once."""
 
@@ -103,6 +108,12 @@ class Caller:
         if known is None:
             known = self.topics[key] = self.has(operation, "topic", name)
         return known
+
+    def may_name(self, topics: tuple[str, ...] | None) -> bool:
+        """True if a member may subscribe to the topics in this heartbeat."""
+        if self.request not in self.topics_checked:
+            return True
+        return all(self.on_topic("Describe", topic) for topic in topics or ())
 
     def has_any(self, operation: str, resource_type: str) -> bool:
         """True if it has the right on some resource of the type."""

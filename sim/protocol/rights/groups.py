@@ -37,6 +37,7 @@ from sim.protocol.messages.group_admin import (
     OffsetDeleteResponse,
 )
 from sim.protocol.messages.share import (
+    InitializeShareGroupStateRequest,
     ReadShareGroupStateRequest,
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
@@ -92,7 +93,7 @@ def _consumer_heartbeat(caller: Caller, request: Request) -> Ruling | None:
     assert isinstance(request, ConsumerGroupHeartbeatRequest)
     if not caller.has("Read", "group", request.group):
         return Ruling(response=ConsumerGroupHeartbeatResponse(GROUP_DENIED))
-    if all(caller.on_topic("Describe", topic) for topic in request.topics or ()):
+    if caller.may_name(request.topics):
         return None
     return Ruling(response=ConsumerGroupHeartbeatResponse(TOPIC_DENIED))
 
@@ -101,7 +102,7 @@ def _share_heartbeat(caller: Caller, request: Request) -> Ruling | None:
     assert isinstance(request, ShareGroupHeartbeatRequest)
     if not caller.has("Read", "group", request.group):
         return Ruling(response=ShareGroupHeartbeatResponse(GROUP_DENIED))
-    if all(caller.on_topic("Describe", topic) for topic in request.topics or ()):
+    if caller.may_name(request.topics):
         return None
     return Ruling(response=ShareGroupHeartbeatResponse(TOPIC_DENIED))
 
@@ -186,6 +187,7 @@ GROUP_CHECKS: Final[dict[type[Request], Check]] = {
     ShareGroupHeartbeatRequest: _share_heartbeat,
     ShareFetchRequest: _share_fetch,
     ShareAcknowledgeRequest: _share_acknowledge,
+    InitializeShareGroupStateRequest: of_servers,
     ReadShareGroupStateRequest: of_servers,
     WriteShareGroupStateRequest: of_servers,
 }

@@ -66,6 +66,9 @@ class ClientSecurity:
     password: str = ""
     certificate: Certificate | None = None
     """That of its keystore; ``None``: it has none."""
+    token: str = ""
+    """Id of the delegation token that it uses instead of a user's credentials (KIP-48); it is the
+    user then, and the token's HMAC the password."""
     reauthenticates: bool = True
     """True if it authenticates again on a connection, as since 2.2 (KIP-368)."""
 
@@ -92,5 +95,7 @@ class ListenerSecurity:
     """That of the brokers for each other; ``None``: it does not expire."""
     max_reauth_us: Micros = 0
     """``connections.max.reauth.ms``; 0: sessions do not end."""
+    token_secret: str = ""
+    """``delegation.token.secret.key``; empty: there are no delegation tokens."""
     failure_delay_us: Micros = 100 * MS
     """``connection.failed.authentication.delay.ms``."""

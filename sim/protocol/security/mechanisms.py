@@ -1,13 +1,19 @@
 """The exchanges of SASL's mechanisms, at both ends: tokens in, tokens out.
 
-Source: ``PlainSaslServer``, ``ScramSaslServer``, ``ScramSaslClient``; RFC 4616, RFC 5802.
+With a delegation token a client of SCRAM has its id for a user, its HMAC for a password, and the
+extension ``tokenauth``; it is authenticated as the token's owner (KIP-48).
+
+Source: ``PlainSaslServer``, ``ScramSaslServer``, ``ScramSaslClient``, ``ScramExtensions``;
+RFC 4616, RFC 5802.
 """
 
 from abc import abstractmethod
 from collections.abc import Mapping
 
+from sim.protocol.metadata.records import DelegationTokenRecord
 from sim.protocol.security import scram
 from sim.protocol.security.config import PLAIN, ClientSecurity
+from sim.protocol.security.tokens import TokenCache, user_of
 
 
 class Failed(Exception):  # noqa: N818 - an outcome of an exchange, not a defect of the program
@@ -21,6 +27,8 @@ class SaslServer:
         self.user = ""
         """The authorization id, once the exchange is complete."""
         self.is_complete = False
+        self.token: DelegationTokenRecord | None = None
+        """Delegation token that the client has named, as it was then."""
 
     @abstractmethod
     def answer(self, token: bytes) -> bytes:
@@ -54,12 +62,16 @@ class ScramServer(SaslServer):
         mechanism: One of SCRAM's.
         users: Passwords of users, of which only the credentials are used.
         nonce: The server's part of the nonce.
+        tokens: Delegation tokens that the broker knows.
     """
 
-    def __init__(self, mechanism: str, users: Mapping[str, str], nonce: str) -> None:
+    def __init__(
+        self, mechanism: str, users: Mapping[str, str], nonce: str, tokens: TokenCache
+    ) -> None:
         super().__init__()
         self._mechanism = mechanism
         self._users = users
+        self._tokens = tokens
         self._nonce = nonce
         self._name = ""
         self._credential: scram.ScramCredential | None = None
@@ -74,16 +86,27 @@ class ScramServer(SaslServer):
     def _challenge(self, token: bytes) -> bytes:
         bare = token.partition(b",,")[2]
         said = scram.attributes(bare)
-        self._name = scram.unescaped(said["n"])
-        password = self._users.get(self._name)
+        name = self._name = scram.unescaped(said["n"])
+        if said.get("tokenauth") == "true":
+            password = self._password_of_token(name)
+        else:
+            password = self._users.get(name)
         if password is None:
             raise Failed
-        self._credential = scram.credential(self._mechanism, self._name, password)
+        self._credential = scram.credential(self._mechanism, name, password)
         self._nonce = said["r"] + self._nonce
         salt = scram.to_text(self._credential.salt)
         first = f"r={self._nonce},s={salt},i={scram.ITERATIONS}".encode()
         self._spoken = bare + b"," + first
         return first
+
+    def _password_of_token(self, name: str) -> str | None:
+        """Password of a delegation token, whose owner is the user; ``None``: it is not known."""
+        known = self._tokens.of(name)
+        if known is None:
+            return None
+        self.token, self._name = known, user_of(known.owner)
+        return self._tokens.password(name)
 
     def _verify(self, token: bytes, kept: scram.ScramCredential) -> bytes:
         unproved, _, proof = token.rpartition(b",p=")
@@ -98,9 +121,13 @@ class ScramServer(SaslServer):
         return b"v=" + scram.to_text(signed).encode()
 
 
-def server_of(mechanism: str, users: Mapping[str, str], nonce: str) -> SaslServer:
+def server_of(
+    mechanism: str, users: Mapping[str, str], nonce: str, tokens: TokenCache
+) -> SaslServer:
     """A server's part of an exchange of a mechanism that is enabled."""
-    return PlainServer(users) if mechanism == PLAIN else ScramServer(mechanism, users, nonce)
+    if mechanism == PLAIN:
+        return PlainServer(users)
+    return ScramServer(mechanism, users, nonce, tokens)
 
 
 class SaslClient:
@@ -144,9 +171,10 @@ class ScramClient(SaslClient):
         self._signature = b""
 
     def first(self) -> bytes:
-        """User and nonce."""
+        """User and nonce, and the extension of a delegation token."""
         name = scram.escaped(self._credentials.user)
-        self._bare = f"n={name},r={self._nonce}".encode()
+        extension = ",tokenauth=true" if self._credentials.token else ""
+        self._bare = f"n={name},r={self._nonce}{extension}".encode()
         return b"n,," + self._bare
 
     def answer(self, token: bytes) -> bytes | None:

@@ -4,7 +4,7 @@ Until it is complete only ApiVersions, SaslHandshake and SaslAuthenticate are an
 answered, and its connection closed, after ``connection.failed.authentication.delay.ms`` (KIP-306).
 
 Source: ``SaslServerAuthenticator``, ``SslTransportLayer``,
-``KafkaApis.handleSaslHandshakeRequest``; KIP-43, KIP-152, KIP-368.
+``KafkaApis.handleSaslHandshakeRequest``; KIP-43, KIP-48, KIP-152, KIP-368.
 """
 
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from sim.protocol.messages.security import (
     SaslHandshakeResponse,
 )
 from sim.protocol.messages.voters import ApiVersionsRequest, ApiVersionsResponse
+from sim.protocol.metadata.records import DelegationTokenRecord
 from sim.protocol.security.config import (
     ANONYMOUS,
     Certificate,
@@ -27,7 +28,8 @@ from sim.protocol.security.config import (
 )
 from sim.protocol.security.mechanisms import Failed, SaslServer, server_of
 from sim.protocol.security.principals import name_of
-from sim.units import LONG_AGO, NEVER, SECOND, Micros
+from sim.protocol.security.tokens import TokenCache
+from sim.units import LONG_AGO, MS, NEVER, SECOND, Micros, timestamp_ms
 
 _EXCHANGE = (ApiVersionsRequest, SaslHandshakeRequest, SaslAuthenticateRequest)
 """Requests of authentication, which no handler sees."""
@@ -49,6 +51,8 @@ class Verdict:
     """Reason of a failure."""
     expired: bool = False
     """True if the session has ended: the connection is closed at once (KIP-368)."""
+    token: DelegationTokenRecord | None = None
+    """Delegation token that the client has named, and has still to prove."""
     alerts: bool = False
     """True if TLS answers the client at once, with an alert."""
 
@@ -67,6 +71,7 @@ class ServerAuthenticator:
         certificate: That of the client; ``None``: it has none.
         nonce: The server's part of SCRAM's nonce.
         encrypted: True if the client speaks TLS.
+        tokens: Delegation tokens that the broker knows.
         valid_until: End of the client's certificate.
     """
 
@@ -75,6 +80,7 @@ class ServerAuthenticator:
         listener: ListenerSecurity,
         certificate: Certificate | None,
         nonce: str,
+        tokens: TokenCache,
         *,
         encrypted: bool,
         valid_until: Micros = NEVER,
@@ -82,6 +88,7 @@ class ServerAuthenticator:
         self._listener = listener
         self._certificate = certificate
         self._nonce = nonce
+        self._tokens = tokens
         self._encrypted = encrypted
         self._valid_until = valid_until
         self._is_checked = False
@@ -92,6 +99,8 @@ class ServerAuthenticator:
         """Of the client, once it is authenticated."""
         self.session_until: Micros = NEVER
         """End of the session."""
+        self._wall_ms = 0
+        """Timestamp of the request in hand by the broker's clock."""
         self._reauthenticated_us: Micros = LONG_AGO
         """Beginning of the last re-authentication."""
 
@@ -101,8 +110,9 @@ class ServerAuthenticator:
         Args:
             request: The client's.
             now: By a clock that never jumps.
-            clock_offset_us: Difference of the broker's clock from it, for certificates.
+            clock_offset_us: Difference of the broker's clock from it, for certificates and tokens.
         """
+        self._wall_ms = timestamp_ms(now + clock_offset_us)
         if not self._is_checked:
             error = self._transport_error(now + clock_offset_us)
             if error is not None:
@@ -172,7 +182,8 @@ class ServerAuthenticator:
             unsupported = ErrorCode.UNSUPPORTED_SASL_MECHANISM
             return Verdict(response=SaslHandshakeResponse(unsupported, enabled), error=unsupported)
         self.mechanism = request.mechanism
-        self._server = server_of(request.mechanism, self._listener.users, self._nonce)
+        users = self._listener.users
+        self._server = server_of(request.mechanism, users, self._nonce, self._tokens)
         return Verdict(response=SaslHandshakeResponse(ErrorCode.NONE, enabled))
 
     def _authenticate(
@@ -188,11 +199,27 @@ class ServerAuthenticator:
             )
             return Verdict(response=SaslAuthenticateResponse(failed, message=said), error=failed)
         if not server.is_complete:
-            return Verdict(response=SaslAuthenticateResponse(ErrorCode.NONE, token))
+            challenge = SaslAuthenticateResponse(ErrorCode.NONE, token)
+            return Verdict(response=challenge, token=server.token)
         self.principal = f"User:{server.user}"
         self._server = None
-        lifetime = self._listener.max_reauth_us
-        if lifetime:
+        lifetime = self._session_lifetime(server)
+        if lifetime is not None:
             self.session_until = now + lifetime
-        done = SaslAuthenticateResponse(ErrorCode.NONE, token, session_lifetime_us=lifetime)
+        done = SaslAuthenticateResponse(ErrorCode.NONE, token, session_lifetime_us=lifetime or 0)
         return Verdict(response=done, logs_in=True)
+
+    def _session_lifetime(self, server: SaslServer) -> Micros | None:
+        """Time until the next exchange is due; ``None``: none is.
+
+        A token that has expired leaves nothing of it: the next request closes the connection, and
+        the client, which reads a time of 0, does not know why.
+
+        Source: ``calcCompletionTimesAndReturnSessionLifetimeMs`` of ``SaslServerAuthenticator``.
+        """
+        limits: list[Micros] = []
+        if self._listener.max_reauth_us:
+            limits.append(self._listener.max_reauth_us)
+        if server.token is not None:
+            limits.append(max(0, server.token.expiry_ms - self._wall_ms) * MS)
+        return min(limits, default=None)

@@ -40,6 +40,9 @@ class ReplicaManagerConfig:
     """See :class:`~sim.protocol.broker.replica.ReplicaConfig`."""
     refuses_former_process: bool = True
     """True if a fetch of a follower's former process is refused (KAFKA-15221)."""
+    assigns_by_image: bool = True
+    """True if AssignReplicasToDirs has the broker epoch of the metadata image, not that of the
+    process's own registration (KAFKA-17190)."""
     new_epoch: NewEpoch = NewEpoch.EACH
     """Leader epochs of the same leader at which a follower truncates (KAFKA-7164)."""
     applies_metadata_during_shutdown: bool = True

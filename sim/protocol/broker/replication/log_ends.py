@@ -28,6 +28,9 @@ def _end_of(hosted: HostedPartitions, partition: TopicPartition) -> ReplicaLogIn
     if replica is None:
         return ReplicaLogInfo(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     log = replica.log
+    # An epoch that began at the log's end, as that of a leader without a record, is not written.
+    written = (epoch for epoch, start in log.epochs if start < log.log_end_offset)
     return ReplicaLogInfo(
-        partition, ErrorCode.NONE, log.latest_epoch, replica.leader_epoch, log.log_end_offset
-    )
+        partition, ErrorCode.NONE, max(written, default=-1), replica.leader_epoch,
+        log.log_end_offset,
+    )  # fmt: skip

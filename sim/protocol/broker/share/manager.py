@@ -28,8 +28,8 @@ from sim.protocol.broker.share.effects import Effects, ShareSessionOpened
 from sim.protocol.broker.share.leadership import LedShare
 from sim.protocol.broker.share.limits import ShareLimits
 from sim.protocol.broker.share.partition import SharePartition
-from sim.protocol.broker.share.persister import FENCED, SharePersister, member_error
 from sim.protocol.broker.share.sessions import ShareSession, ShareSessions
+from sim.protocol.coordinator.share.persister import FENCED, SharePersister, member_error
 from sim.protocol.coordinator.share.records import UNINITIALIZED
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.messages.base import Response

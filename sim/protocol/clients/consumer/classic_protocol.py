@@ -92,7 +92,8 @@ class ConsumerMembership:
         """An assignment for the next poll."""
         self._remembered: tuple[TopicPartition, ...] = ()
         """The last assignment, which the sticky assignor remembers."""
-        self._remembered_generation = NO_GENERATION
+        self.completed_generation = NO_GENERATION
+        """Generation of the last assignment; ``ConsumerGroupMetadata`` has it."""
         self._rejoin_needed = True
         self._joining = False
         self._prepared = False
@@ -115,6 +116,16 @@ class ConsumerMembership:
     def may_commit(self) -> bool:
         """True if it is a member of this generation at the coordinator."""
         return self.state is MemberState.STABLE
+
+    @property
+    def is_member(self) -> bool:
+        """True if it has a generation, also while the group rebalances."""
+        return self.generation >= 0
+
+    @property
+    def arrived(self) -> tuple[TopicPartition, ...] | None:
+        """Assignment that the next poll takes over; ``None`` without one."""
+        return self._arrived if self.state is MemberState.STABLE else None
 
     def retries_commit(self, error: ErrorCode) -> bool:
         """True if a commit that was refused for good is sent again: never."""
@@ -178,12 +189,18 @@ class ConsumerMembership:
         self._rejoin_needed = True
 
     def forget(self, error: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID) -> None:
-        """The coordinator lost the member: rejoins, after ILLEGAL_GENERATION with its id."""
+        """The coordinator lost the member: rejoins, after ILLEGAL_GENERATION with its id.
+
+        It prepares again, also in the middle of a rebalance: its partitions are lost.
+
+        Source: ``AbstractCoordinator.resetStateAndRejoin`` (since 2.7.2, 2.8.1: KAFKA-12983).
+        """
         if error is not ErrorCode.ILLEGAL_GENERATION:
             self.member_id = ""
         self.generation = -1
         self.state = MemberState.UNJOINED
         self._rejoin_needed = True
+        self._prepared = False
 
     def _join(self, now: Micros) -> None:
         if not self._finder.known:
@@ -217,7 +234,7 @@ class ConsumerMembership:
             config.client_rack,
             config.group_instance_id,
             self._remembered if sticky else (),
-            self._remembered_generation if remembers else NO_GENERATION,
+            self.completed_generation if remembers else NO_GENERATION,
         )
 
     def _on_join(self, response: Response | None, error: ErrorCode, now: Micros) -> None:
@@ -309,7 +326,7 @@ class ConsumerMembership:
         self._joining = self._prepared = False
         if self.state is not MemberState.STABLE:
             return  # out of the group again; the next rebalance revokes its partitions
-        self._remembered, self._remembered_generation = partitions, self.generation
+        self._remembered, self.completed_generation = partitions, self.generation
         if self._assigned(partitions, now):
             self.request_rejoin()
 

@@ -8,7 +8,7 @@ Source: ``ClassicKafkaConsumer``, ``AsyncKafkaConsumer``, ``ConsumerCoordinator`
 ``AbstractFetch``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from sim.error_codes import ErrorCode
@@ -16,7 +16,11 @@ from sim.ids import Offset, TopicPartition, uuid_text
 from sim.protocol.clients.consumer.classic_protocol import ConsumerMembership
 from sim.protocol.clients.consumer.commits import ConsumerCommits, Offsets
 from sim.protocol.clients.consumer.config import ConsumerSetup
-from sim.protocol.clients.consumer.consumer_protocol import ConsumerMembershipManager, Holdings
+from sim.protocol.clients.consumer.consumer_protocol import (
+    ConsumerMembershipManager,
+    Holdings,
+    Then,
+)
 from sim.protocol.clients.consumer.context import ConsumerEffect
 from sim.protocol.clients.consumer.effects import ApplicationCalled, Deliver, Stopped
 from sim.protocol.clients.consumer.fetcher import ConsumerFetcher
@@ -82,6 +86,8 @@ class Consumer(PollLoop):
         while self._polling:
             if self.config.group_id:
                 self._membership.progress(now)
+                if not self._is_polling():
+                    return  # a listener of the application is being called
                 self._commits.invoke_callbacks(now)
                 if not self._membership.rebalancing:
                     self._commits.auto(now)
@@ -159,7 +165,7 @@ class Consumer(PollLoop):
             hold=self._positions.hold,
             take=self._retaken,
             lose=self._lost,
-            commit=self._commit_before,
+            revoke=self._commit_before,
         )
         member_id = uuid_text(f"{self.name}/{link.unit()}/{link.unit()}")
         return ConsumerMembershipManager(link, finder, member_id, holdings, self._subscribed)
@@ -167,7 +173,12 @@ class Consumer(PollLoop):
     def _subscribed(self) -> tuple[str, ...]:
         return self._metadata.subscribed
 
-    def _commit_before(self, then: Callable[[Micros], None], now: Micros) -> None:
+    def _commit_before(
+        self,
+        revoked: tuple[TopicPartition, ...],  # noqa: ARG002 - auto-commit commits all there is
+        then: Then,
+        now: Micros,
+    ) -> None:
         if self.config.auto_commits:
             self._commits.commit_and_wait(then, self.config.poll_interval_us_max, now)
         else:
@@ -178,15 +189,16 @@ class Consumer(PollLoop):
         self._commits.begin(now)
         self._note_assignment()
 
-    def _lost(self, _now: Micros) -> None:
+    def _lost(self, then: Then, now: Micros) -> None:
         had = bool(self._positions.all())
         self._positions.assign((), Stage.AWAITS_COMMITTED)
         self._fetcher.forget()
         self._commits.pause()
         if had:
             self._note_assignment()
+        then(now)
 
-    def _prepare(self, then: Callable[[Micros], None], now: Micros) -> None:
+    def _prepare(self, then: Then, now: Micros) -> None:
         """Before a rebalance: commits, then revokes all partitions.
 
         A cooperative member keeps all, unless it has lost its membership.
@@ -198,7 +210,7 @@ class Consumer(PollLoop):
         else:
             self._give_up(then, now)
 
-    def _give_up(self, then: Callable[[Micros], None], now: Micros) -> None:
+    def _give_up(self, then: Then, now: Micros) -> None:
         if not self.config.cooperates or self._membership.generation < 0:
             self._note_revocation(self.assignment())
             self._positions.assign((), Stage.AWAITS_COMMITTED)

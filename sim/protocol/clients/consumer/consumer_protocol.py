@@ -2,8 +2,10 @@
 
 It sends heartbeats, gets its target assignment in their responses, revokes partitions (after a
 commit, with auto-commit), adds new ones, and reports that in the next heartbeat. It continues to
-read partitions that it keeps. A pattern is matched by the client, whose next heartbeat has what is
-new. Left out: listeners of the application, regular expressions of the coordinator.
+read partitions that it keeps. Where the application has a listener, a reconciliation waits for it,
+and a fenced member joins again when its listener knows that its partitions are lost. A pattern is
+matched by the client, whose next heartbeat has what is new. Left out: regular expressions of the
+coordinator.
 
 Source: ``AbstractMembershipManager``, ``ConsumerMembershipManager``,
 ``AbstractHeartbeatRequestManager``.
@@ -13,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from typing import TypeAlias
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
@@ -29,6 +32,9 @@ from sim.protocol.messages.consumer_group import (
 from sim.protocol.messages.share import ShareGroupHeartbeatResponse
 from sim.units import LONG_AGO, Micros
 
+Then: TypeAlias = Callable[[Micros], None]
+"""Continuation of a step that the application may take time for."""
+
 _HEARTBEATS = (ConsumerGroupHeartbeatResponse, ShareGroupHeartbeatResponse)
 
 _FENCED = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID})
@@ -42,9 +48,22 @@ class HeartbeatState(Enum):
     RECONCILING = "reconciling"
     ACKNOWLEDGING = "acknowledging"
     STABLE = "stable"
+    FENCED = "fenced"
+    """The coordinator does not know it; it rejoins when its application knows what is lost."""
     STALE = "stale"
     """It has left because its application polls too rarely, and rejoins at the next poll."""
     LEFT = "left"
+
+
+_OUTSIDE = frozenset(
+    {
+        HeartbeatState.UNSUBSCRIBED,
+        HeartbeatState.FENCED,
+        HeartbeatState.STALE,
+        HeartbeatState.LEFT,
+    }
+)
+"""States without heartbeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +83,8 @@ class Holdings:
     Args:
         hold: Stops reading these, which keep their positions.
         take: Sets the partitions.
-        lose: Removes all partitions.
-        commit: Commits, with auto-commit, and calls back at the end.
+        lose: Removes all partitions, and calls back when the application knows.
+        revoke: Commits what these were read for, if anybody does, and calls back at the end.
     """
 
     def __init__(
@@ -73,13 +92,13 @@ class Holdings:
         *,
         hold: Callable[[tuple[TopicPartition, ...]], None],
         take: Callable[[tuple[TopicPartition, ...], Micros], None],
-        lose: Callable[[Micros], None],
-        commit: Callable[[Callable[[Micros], None], Micros], None],
+        lose: Callable[[Then, Micros], None],
+        revoke: Callable[[tuple[TopicPartition, ...], Then, Micros], None],
     ) -> None:
         self.hold = hold
         self.take = take
         self.lose = lose
-        self.commit = commit
+        self.revoke = revoke
 
 
 class ConsumerMembershipManager:
@@ -126,6 +145,21 @@ class ConsumerMembershipManager:
         """True if it is a member at the coordinator."""
         return self.generation > JOIN_EPOCH
 
+    @property
+    def is_member(self) -> bool:
+        """True if it has an epoch."""
+        return self.generation > JOIN_EPOCH
+
+    @property
+    def completed_generation(self) -> int:
+        """Epoch of commits: the last one that the coordinator sent (``ConsumerGroupMetadata``)."""
+        return self.generation
+
+    @property
+    def arrived(self) -> tuple[TopicPartition, ...] | None:
+        """Always ``None``: assignments are reconciled, not taken over by a poll."""
+        return None
+
     def retries_commit(self, error: ErrorCode) -> bool:
         """True if a refused commit is sent again, with the present epoch."""
         return error is ErrorCode.STALE_MEMBER_EPOCH and self.may_commit
@@ -156,7 +190,7 @@ class ConsumerMembershipManager:
             self._say_goodbye(lambda _now: None)
         self._release(HeartbeatState.STALE, now)
 
-    def leave(self, done: Callable[[Micros], None], now: Micros) -> None:
+    def leave(self, done: Then, now: Micros) -> None:
         """Sends a leaving heartbeat; ``done`` is called at its response, or if it is impossible."""
         is_sent = self.may_commit and self._finder.known
         if is_sent:
@@ -165,7 +199,7 @@ class ConsumerMembershipManager:
         if not is_sent:
             done(now)
 
-    def _say_goodbye(self, done: Callable[[Micros], None]) -> None:
+    def _say_goodbye(self, done: Then) -> None:
         self._finder.send(self._goodbye(), lambda _sender, _response, _error, then: done(then))
 
     def _goodbye(self) -> Request:
@@ -178,12 +212,21 @@ class ConsumerMembershipManager:
         return ConsumerGroupHeartbeatRequest(group, self.member_id, epoch, instance_id=instance)
 
     def _release(self, state: HeartbeatState, now: Micros) -> None:
-        """Removes all partitions."""
+        """Removes all partitions; a fenced member rejoins then."""
         self._life += 1
         self.generation = JOIN_EPOCH
         self.state = state
         self._current = self._target = _NONE
-        self._holdings.lose(now)
+        self._holdings.lose(self._released, now)
+
+    def _released(self, now: Micros) -> None:
+        """The application knows that its partitions are lost.
+
+        Source: ``AbstractMembershipManager.transitionToFenced``.
+        """
+        if self.state is HeartbeatState.FENCED:
+            self._join()
+            self._beat(now)
 
     # -- reconciliation ---------------------------------------------------------------------------
 
@@ -202,10 +245,9 @@ class ConsumerMembershipManager:
             return
         self._reconciling = True
         target = self._target
-        self._holdings.hold(
-            tuple(p for p in self._current.partitions if p not in target.partitions)
-        )
-        self._holdings.commit(partial(self._revoke_and_assign, target, self._life), now)
+        revoked = tuple(p for p in self._current.partitions if p not in target.partitions)
+        self._holdings.hold(revoked)
+        self._holdings.revoke(revoked, partial(self._revoke_and_assign, target, self._life), now)
 
     def _revoke_and_assign(self, target: _LocalAssignment, life: int, now: Micros) -> None:
         self._reconciling = False
@@ -220,8 +262,7 @@ class ConsumerMembershipManager:
 
     def _beat(self, now: Micros) -> None:
         """Sends a heartbeat if one is due, and schedules the next."""
-        idle = {HeartbeatState.UNSUBSCRIBED, HeartbeatState.STALE, HeartbeatState.LEFT}
-        if self.state in idle or self._in_flight:
+        if self.state in _OUTSIDE or self._in_flight:
             return
         if not self._finder.known:
             self._finder.find(now)
@@ -300,9 +341,7 @@ class ConsumerMembershipManager:
 
     def _failed(self, error: ErrorCode, now: Micros, *, answered: bool) -> None:
         if error in _FENCED:
-            self._release(HeartbeatState.UNSUBSCRIBED, now)
-            self._join()
-            self._beat(now)
+            self._release(HeartbeatState.FENCED, now)
             return
         if answered and not error.retriable:
             self._link.fail(error)

@@ -46,6 +46,12 @@ class ProducerConfig:
     max_in_flight_requests_per_connection: int = 5
     skips_backoff_on_leader_hint: bool = True
     """True if a refused batch does not wait once a newer leader is known (since 3.7, KIP-951)."""
+    splits_batches: bool = True
+    """True if batches that are too large for their leader are split (since 0.11, KIP-126)."""
+    halves_parts: bool = True
+    """True if a part that is too large again is halved (since 4.2, KAFKA-8350)."""
+    retries_refused_identity: bool = True
+    """True if a producer without a right to its id asks again (since 3.6, KAFKA-13668)."""
     tracks_epochs: bool = True
     """True if metadata have leader epochs, and older ones are ignored (since 2.2, KAFKA-7738)."""
     metadata_max_age_us: Micros = 5 * MINUTE

@@ -95,7 +95,11 @@ class Outcomes:
         batch.error = error.name
         if not error.definite:
             batch.may_be_written = True
-        if error is ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1:
+        if (
+            error is ErrorCode.MESSAGE_TOO_LARGE
+            and batch.record_count > 1
+            and self._config.splits_batches
+        ):
             self._split(batch)
         elif self._can_retry(batch, error, now):
             self._retry(batch, now)
@@ -128,7 +132,9 @@ class Outcomes:
     def _split(self, batch: ProducerBatch) -> None:
         """Sends a batch that the broker found too large in parts (KIP-126).
 
-        A part that is too large again is halved, down to its largest record (KAFKA-8350).
+        A part that is too large again is halved, down to its largest record (KAFKA-8350). Before
+        4.2 it is split to ``batch.size`` again, which leaves one that is no larger as it is: it is
+        sent at once, until it expires.
         """
         sizing, estimator, ratio = self._accumulator.sizing, self._accumulator.estimator, 1.0
         if estimator is not None and batch.packing is not None:
@@ -136,7 +142,7 @@ class Outcomes:
             self._accumulator.recompute_ends()
             ratio = estimator.ratio
         target = self._config.batch_size
-        if batch.split:
+        if batch.split and self._config.halves_parts:
             target = max(batch.record_bound(sizing), batch.size_bytes // 2)
         parts = batch.parts(sizing, target, ratio)
         if self._sequences is not None:
@@ -219,6 +225,21 @@ class Outcomes:
         elif not metadata.is_known:
             self._accumulator.deny(limit, error.name)
         return ErrorCode.NETWORK_EXCEPTION
+
+    def on_identity_refused(self, error: ErrorCode, now: Micros) -> Micros:
+        """Returns the instant of the next request for a producer id; ``NEVER``: none follows.
+
+        Without the right to one what waits fails. Before 3.6 (KAFKA-13668) that is fatal.
+
+        Source: ``TransactionManager.InitProducerIdHandler``,
+        ``Sender.shouldHandleAuthorizationError``.
+        """
+        if error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            self.give_up_all((), error.name)
+            if not self._config.retries_refused_identity:
+                self._accumulator.fail_for_good(now - self._accumulator.offset_us, error.name)
+                return NEVER
+        return now + self._config.retry_backoff_us
 
     def report_refused(self) -> None:
         """Writes rows of records that ``send()`` refused; they have partition -1."""

@@ -274,10 +274,7 @@ class Producer:
         if response.error is ErrorCode.NONE:
             self.sequences.identify(response.producer_id, response.producer_epoch)
         else:
-            self._identity_at = self._now + self._config.retry_backoff_us
-            if response.error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-                # Source: ``Sender.shouldHandleAuthorizationError``.
-                self._outcomes.give_up_all((), response.error.name)
+            self._identity_at = self._outcomes.on_identity_refused(response.error, self._now)
 
     def _learn_leaders(self) -> None:
         metadata = self.metadata

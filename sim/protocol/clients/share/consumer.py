@@ -20,7 +20,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition, uuid_text
 from sim.protocol.broker.share.partition import ACCEPT, REJECT, RELEASE
 from sim.protocol.clients.consumer.config import ConsumerSetup
-from sim.protocol.clients.consumer.consumer_protocol import Holdings
+from sim.protocol.clients.consumer.consumer_protocol import Holdings, Then
 from sim.protocol.clients.consumer.poll_loop import PollLoop
 from sim.protocol.clients.share.fetcher import Received, ShareFetcher
 from sim.protocol.clients.share.membership import ShareMembershipManager
@@ -76,7 +76,7 @@ class ShareConsumer(PollLoop):
             hold=lambda _partitions: None,
             take=self._take,
             lose=self._lose,
-            commit=lambda then, now: then(now),
+            revoke=lambda _revoked, then, now: then(now),
         )
         self._membership = ShareMembershipManager(
             link, self._finder, member_id, holdings, lambda: self.config.topics
@@ -184,11 +184,12 @@ class ShareConsumer(PollLoop):
         self._fetcher.assign(partitions)
         self._note_assignment()
 
-    def _lose(self, _now: Micros) -> None:
+    def _lose(self, then: Then, now: Micros) -> None:
         had = bool(self._fetcher.assigned)
         self._fetcher.assign(())
         if had:
             self._note_assignment()
+        then(now)
 
     # -- the end ----------------------------------------------------------------------------------
 

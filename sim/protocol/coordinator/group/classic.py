@@ -2,13 +2,14 @@
 
 A group waits for its members in PreparingRebalance, for its leader's assignment in
 CompletingRebalance, and works in Stable. A member with an instance id is static: it may come back
-under another member id, and only the end of its session takes it out of the group. Left out: the
-upgrade to the consumer protocol (KIP-848).
+under another member id, and only the end of its session takes it out of the group. A group that
+becomes one of the consumer protocol: :mod:`sim.protocol.coordinator.group.migration`.
 
 Source: ``GroupMetadataManager`` (classic part); KIP-62, KIP-134, KIP-345, KIP-389, KIP-394,
 KIP-559, KIP-814.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -116,16 +117,42 @@ class GroupMembership:
         """Renews the member's session."""
         self._let_expire(group, member, now + member.session_timeout_us)
 
-    def forget(self, group: Group) -> None:
-        """The group moves to another coordinator: drops parked requests and timers."""
-        moved = ErrorCode.NOT_COORDINATOR
+    def forget(self, group: Group, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
+        """Drops parked requests and timers of a group that is a classic one here no more."""
         for name in (f"join/{group.name}", f"sync/{group.name}"):
             self._context.cancel_alarm(name)
         for member_id in [*group.pending, *group.members]:
             self._context.cancel_alarm(f"session/{group.name}/{member_id}")
+        self.interrupt(group, error)
+
+    def interrupt(self, group: Group, error: ErrorCode) -> None:
+        """Answers all parked requests of a group with an error."""
         for member in group.members.values():
-            self._answer_join(member, JoinGroupResponse(moved, member.member_id))
-            self._answer_sync(member, SyncGroupResponse(moved))
+            self._answer_join(member, JoinGroupResponse(error, member.member_id))
+            self._answer_sync(member, SyncGroupResponse(error))
+
+    def found(
+        self, group: Group, members: Sequence[Member], generation: int, leader: str, now: Micros
+    ) -> None:
+        """Makes it a stable group of these members, whose sessions begin.
+
+        Source: ``ClassicGroup.fromConsumerGroup``, ``rescheduleClassicGroupMemberHeartbeat``.
+        """
+        for member in members:
+            group.add(member)
+            self.refresh_session(group, member, now)
+        group.generation, group.protocol = generation, group.vote()
+        group.leader = leader or members[0].member_id
+        group.move_to(GroupState.STABLE)
+
+    def rebalance(self, group: Group, reason: str, now: Micros) -> None:
+        """Has all members of a stable group join again."""
+        self._prepare(group, reason, now)
+
+    def new_member_id(self, instance_or_client: str) -> str:
+        """An id that this process has given to no other member."""
+        self._ids_given += 1
+        return f"{instance_or_client}-{self._suffix}.{self._ids_given:04d}"
 
     # -- joining ----------------------------------------------------------------------------------
 
@@ -145,10 +172,8 @@ class GroupMembership:
 
         A static member joins at once, and replaces the one that had its instance id (KIP-345).
         """
-        self._ids_given += 1
         instance = request.subscription.instance_id
-        prefix = instance or request.client_id
-        member_id = f"{prefix}-{self._suffix}.{self._ids_given:04d}"
+        member_id = self.new_member_id(instance or request.client_id)
         if not instance:
             self._give_id(group, request, member_id, token, now)
         elif instance in group.static:

@@ -17,7 +17,7 @@ from sim.protocol.coordinator.group.records import (
     MemberRecord,
     OffsetCommitRecord,
 )
-from sim.protocol.messages.group import JoinGroupRequest
+from sim.protocol.messages.group import JoinGroupRequest, OffsetCommitRequest
 from sim.units import Micros
 
 
@@ -227,6 +227,18 @@ class Group:
         member.member_id = member_id
         self.add(member)
 
+    @property
+    def is_unused(self) -> bool:
+        """True without members, ids that were given out, and offsets."""
+        return not (self.members or self.pending or self.offsets)
+
+    def clear(self) -> None:
+        """Leaves the committed offsets alone: of another kind of group, or of none."""
+        self.generation, self.protocol, self.leader = 0, "", ""
+        for known in (self.members, self.static, self.pending, self.pending_sync):
+            known.clear()
+        self.move_to(GroupState.EMPTY)
+
     def record(self, timestamp_ms: int) -> GroupMetadataRecord:
         """The group as a record."""
         return GroupMetadataRecord(
@@ -253,6 +265,26 @@ class Group:
     def _common_protocols(self) -> list[str]:
         first, *others = self.members.values()
         return [name for name in first.protocols if all(name in m.protocols for m in others)]
+
+
+def commit_error(group: Group | None, request: OffsetCommitRequest) -> ErrorCode:
+    """Kafka's checks of an offset commit in Kafka's order; ``None`` is no group.
+
+    Source: ``ClassicGroup.validateOffsetCommit``.
+    """
+    if group is None:
+        known = request.generation < 0
+        return ErrorCode.NONE if known else ErrorCode.GROUP_ID_NOT_FOUND
+    if request.generation < 0 and group.state is GroupState.EMPTY:
+        return ErrorCode.NONE  # a consumer that only keeps its offsets here
+    error = group.member_error(request.member_id, request.instance_id)
+    if error is not ErrorCode.NONE:
+        return error
+    if request.generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    if group.state is GroupState.COMPLETING:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
 
 
 def _restored(record: MemberRecord, protocol: str) -> Member:

@@ -2,16 +2,17 @@
 
 Plain values; ``share`` distinguishes the two, and so the record's type (KIP-848, KIP-932).
 Partitions are named by topic id instead of the topic's name: a topic that is created again under
-its name is another one. Left out: subscriptions by regular expression, and members that still speak
-the classic protocol.
+its name is another one. Left out: subscriptions by regular expression.
 
 Source: ``ConsumerGroup*Value.json``, ``ShareGroup*Value.json`` of the group coordinator.
 """
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from sim.ids import TopicPartition
+from sim.protocol.assignors.subscription import Subscription
 from sim.units import Micros
 
 
@@ -37,6 +38,19 @@ class ConsumerGroupEpochRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassicMember:
+    """JoinGroup of a member of the classic protocol, as far as the record has no place for it.
+
+    Source: ``ConsumerGroupMemberMetadataValue.ClassicMemberMetadata``.
+    """
+
+    session_timeout_us: Micros
+    protocols: tuple[str, ...]
+    """Names of its assignors; its group works with the first one."""
+    subscription: Subscription
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumerGroupMemberRecord:
     """A member's metadata and subscription."""
 
@@ -51,6 +65,8 @@ class ConsumerGroupMemberRecord:
     server_assignor: str
     share: bool = False
     instance_id: str = ""
+    classic: ClassicMember | None = None
+    """``None`` of a member of the consumer protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +106,37 @@ class CurrentMemberAssignmentRecord:
     """Epoch at which each was assigned (KIP-1251); empty before 4.3."""
     pending_epochs: tuple[int, ...] = ()
     """The same of those pending revocation."""
+
+
+class SharedTopic(NamedTuple):
+    """Partitions of a topic that a share group subscribes to."""
+
+    topic_id: str
+    topic: str
+    partitions: tuple[int, ...]
+    """Sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareStatePartitionsRecord:
+    """Share partitions of a group whose states are being made, and those that have one.
+
+    Left out: topics that are being deleted.
+
+    Source: ``ShareGroupStatePartitionMetadataValue.json``.
+    """
+
+    group: str
+    initializing: tuple[SharedTopic, ...] = ()
+    initialized: tuple[SharedTopic, ...] = ()
+    since_us: Micros = 0
+    """Instant from which the coordinator counts until it tries again; it is not written, and the
+    next coordinator counts from its own beginning."""
+
+    @property
+    def share(self) -> bool:
+        """True: no other groups have such states."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +184,7 @@ CURRENT_KEY = 8
 SHARE_MEMBER_KEY = 10
 SHARE_TARGET_KEY = 13
 SHARE_CURRENT_KEY = 14
+SHARE_STATES_KEY = 15
 
 
 def member_keys(*, share: bool) -> tuple[int, int, int]:
@@ -152,6 +200,7 @@ ConsumerGroupRecord = (
     | TargetAssignmentEpochRecord
     | TargetAssignmentMemberRecord
     | CurrentMemberAssignmentRecord
+    | ShareStatePartitionsRecord
     | MemberTombstone
     | GroupKeyTombstone
 )
@@ -163,6 +212,7 @@ CONSUMER_GROUP_RECORDS = (
     TargetAssignmentEpochRecord,
     TargetAssignmentMemberRecord,
     CurrentMemberAssignmentRecord,
+    ShareStatePartitionsRecord,
     MemberTombstone,
     GroupKeyTombstone,
 )

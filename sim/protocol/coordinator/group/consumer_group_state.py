@@ -21,6 +21,7 @@ from sim.protocol.coordinator.group.consumer_group_records import (
     SHARE_CURRENT_KEY,
     SHARE_TARGET_KEY,
     TARGET_KEY,
+    ClassicMember,
     ConsumerGroupEpochRecord,
     ConsumerGroupMemberRecord,
     ConsumerGroupRecord,
@@ -28,6 +29,8 @@ from sim.protocol.coordinator.group.consumer_group_records import (
     GroupKeyTombstone,
     MemberState,
     MemberTombstone,
+    SharedTopic,
+    ShareStatePartitionsRecord,
     TargetAssignmentEpochRecord,
     TargetAssignmentMemberRecord,
 )
@@ -61,6 +64,8 @@ class ConsumerGroupMember:
     server_assignor: str = ""
     instance_id: str = ""
     """``group.instance.id``; empty for a dynamic member."""
+    classic: ClassicMember | None = None
+    """Its JoinGroup in the classic protocol; ``None`` if it speaks the consumer protocol."""
     epoch: int = 0
     previous_epoch: int = 0
     state: MemberState = MemberState.STABLE
@@ -100,6 +105,7 @@ class ConsumerGroupMember:
             self.server_assignor,
             share,
             self.instance_id,
+            self.classic,
         )
 
     def assignment(self, group: str, *, share: bool = False) -> CurrentMemberAssignmentRecord:
@@ -137,6 +143,12 @@ class ConsumerGroup:
     """In the order in which they joined."""
     target: dict[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
     """Target assignment by member; members that joined since have no entry."""
+    initializing: tuple[SharedTopic, ...] = ()
+    """A share group's partitions whose states are being made."""
+    initialized: tuple[SharedTopic, ...] = ()
+    """A share group's partitions that may be assigned."""
+    initializing_since_us: Micros = 0
+    """Instant of the last change of either."""
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -209,6 +221,9 @@ class ConsumerGroup:
                     assigned_epochs=record.assigned_epochs,
                     pending_epochs=record.pending_epochs,
                 )
+            case ShareStatePartitionsRecord():
+                self.initializing, self.initialized = record.initializing, record.initialized
+                self.initializing_since_us = record.since_us
             case MemberTombstone():
                 self._forget(record)
             case GroupKeyTombstone():
@@ -226,6 +241,7 @@ class ConsumerGroup:
             rebalance_timeout_us=record.rebalance_timeout_us,
             server_assignor=record.server_assignor,
             instance_id=record.instance_id,
+            classic=record.classic,
         )
 
     def _member(self, member_id: str) -> ConsumerGroupMember:
@@ -283,7 +299,7 @@ def member_row(
         broker,
         group.name,
         member_id=member_id,
-        consumer=shown.client_id,
+        consumer=shown.client_host.removeprefix("/"),
         member_epoch=LEAVE_EPOCH if member is None else shown.epoch,
         state="GONE" if member is None else shown.state.name,
         assigned=",".join(map(str, by_name(shown.assigned))),

@@ -1,8 +1,9 @@
 """The consumer group protocol at the coordinator: heartbeats, epochs, assignments (KIP-848).
 
 Members send only heartbeats. A static member that leaves keeps its partitions until its session
-ends: the next member of its instance id takes its place, without a new group epoch. Left out:
-regular expressions, groups that change their protocol, and group-level limits.
+ends: the next member of its instance id takes its place, without a new group epoch. Members of the
+classic protocol: :mod:`sim.protocol.coordinator.group.mixed_groups`. Left out: regular expressions,
+and group-level limits.
 
 Source: ``GroupMetadataManager.{consumerGroupHeartbeat,consumerGroupStaticMemberGroupLeave,
 getOrMaybeSubscribeStaticConsumerGroupMember,replaceMember}``.
@@ -15,14 +16,15 @@ from functools import partial
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol.assignors.registry import Assignments
-from sim.protocol.coordinator.group.assignors import SERVER_ASSIGNORS, TopicDescription
+from sim.protocol.coordinator.group.assignors.registry import SERVER_ASSIGNORS, TopicDescription
 from sim.protocol.coordinator.group.consumer_group_records import (
     ConsumerGroupRecord,
     MemberState,
     TargetAssignmentMemberRecord,
 )
 from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup, ConsumerGroupMember
-from sim.protocol.coordinator.group.heartbeat_groups import Coordinated, ModernGroups
+from sim.protocol.coordinator.group.coordinated import Coordinated, nobody_waits
+from sim.protocol.coordinator.group.heartbeat_groups import ModernGroups
 from sim.protocol.coordinator.group.reconciliation import drop_unsubscribed, reconcile, with_epochs
 from sim.protocol.messages.consumer_group import (
     JOIN_EPOCH,
@@ -55,6 +57,8 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
             return ErrorCode.UNKNOWN_MEMBER_ID
         if epoch == member.epoch:
             return ErrorCode.NONE
+        if member.classic is not None:
+            return ErrorCode.ILLEGAL_GENERATION
         if epoch > member.epoch or not self._context.config.fences_by_assignment:
             return ErrorCode.STALE_MEMBER_EPOCH
         since, ids = member.assignment_epochs(), self._image().topic_ids
@@ -62,8 +66,8 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
         had = all(place in since and since[place] <= epoch for place in places)
         return ErrorCode.NONE if had else ErrorCode.STALE_MEMBER_EPOCH
 
-    def topic_id_of(self, name: str) -> Callable[[str], str | None]:
-        """Ids of topics as a commit of the group names them: none of the classic protocol.
+    def topic_id_of(self, name: str, member_id: str) -> Callable[[str], str | None]:
+        """Ids of topics as a member's commit names them: none of the classic protocol.
 
         Source: ``CommitRequestManager``, ``ConsumerCoordinator`` (4.2), of which only the first
         commits by topic id.
@@ -71,7 +75,10 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
         if not self._context.config.has_topic_ids:
             unnamed = self._context.config.no_topic_id
             return lambda topic: unnamed  # noqa: ARG005
-        ids = {} if self.get(name) is None else self._image().topic_ids
+        group = self.get(name)
+        member = None if group is None else group.members.get(member_id)
+        is_classic = group is None or (member is not None and member.classic is not None)
+        ids = {} if is_classic else self._image().topic_ids
         return lambda topic: ids.get(topic, "")
 
     # -- static members ---------------------------------------------------------------------------
@@ -96,7 +103,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
         records = list[ConsumerGroupRecord]()
         self._change(group, records, member.assignment(request.group))
         left = self._answer(ErrorCode.NONE, member_id, STATIC_LEAVE_EPOCH)
-        self._settle(group, records, left, member_id, token, now)
+        self._settle(group, records, self._answers(left, member_id, token), now)
 
     def _static_refusal(self, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
         """Refusal of a static member, in Kafka's order; NONE leaves it to the other checks.
@@ -106,13 +113,15 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
         """
         group, epoch = self.get(request.group), request.member_epoch
         if group is None:
-            return ErrorCode.NONE
+            return ErrorCode.NONE if epoch == JOIN_EPOCH else ErrorCode.GROUP_ID_NOT_FOUND
         known = group.static_member(request.instance_id)
         if epoch == JOIN_EPOCH:
             full = len(group.members) >= self._settings(request.group).max_size
             if full and request.member_id not in group.members:
                 return ErrorCode.GROUP_MAX_SIZE_REACHED
-            taken = known is not None and known.epoch != STATIC_LEAVE_EPOCH
+            # One of the classic protocol has its place taken, as in a classic group.
+            new = known is not None and known.classic is None
+            taken = new and known is not None and known.epoch != STATIC_LEAVE_EPOCH
             return ErrorCode.UNRELEASED_INSTANCE_ID if taken else ErrorCode.NONE
         if known is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -131,9 +140,21 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
         former = live.static_member(request.instance_id) if joins else None
         if former is None:
             return super()._before(group, request, records)
+        return self._succeed(group, former, member_id, records)
+
+    def _succeed(
+        self,
+        group: Coordinated,
+        former: ConsumerGroupMember,
+        member_id: str,
+        records: list[ConsumerGroupRecord],
+    ) -> ConsumerGroupMember:
+        """The member that takes a static one's place, with its partitions (``replaceMember``)."""
+        live = group.live
         target = live.target.get(former.member_id, ())
         member = replace(former, member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
         self._bury(group, former.member_id, records)
+        self._forget_alarms(live.name, former.member_id)
         self._change(group, records, member.subscription(live.name))
         self._change(group, records, TargetAssignmentMemberRecord(live.name, member_id, target))
         self._change(group, records, member.assignment(live.name))
@@ -168,6 +189,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
             rebalance_timeout_us=member.rebalance_timeout_us if timeout is None else timeout,
             server_assignor=request.server_assignor or member.server_assignor,
             instance_id=request.instance_id or member.instance_id,
+            classic=None,
         )
 
     def _is_full(self, request: ConsumerGroupHeartbeatRequest) -> bool:
@@ -183,6 +205,17 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
         changed: bool,
     ) -> ConsumerGroupMember:
         owned = None if request.owned is None else self._by_id(request.owned)
+        return self._advanced(group, member, owned, changed=changed)
+
+    def _advanced(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerGroupMember,
+        owned: tuple[TopicPartition, ...] | None,
+        *,
+        changed: bool,
+    ) -> ConsumerGroupMember:
+        """The member one step nearer to its target; ``owned`` are partitions by topic id."""
         epoch = group.assignment_epoch
         if changed and group.epoch > epoch and member.epoch == epoch:
             after = drop_unsubscribed(member, self._subscribed(member), owned)
@@ -226,4 +259,4 @@ class ConsumerGroups(ModernGroups[ConsumerGroupHeartbeatRequest]):
         member = group.live.members.get(member_id)
         if member is not None and member.epoch == epoch:
             self._note(group, f"{member_id} did not revoke in time")
-            self._remove(group, member_id, None, None, now)
+            self._remove(group, member_id, nobody_waits, now)

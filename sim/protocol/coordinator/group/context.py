@@ -17,6 +17,7 @@ from typing import Generic, TypeAlias, TypeVar
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
 from sim.protocol.coordinator.group.classic_state import Group, GroupState
+from sim.protocol.coordinator.group.migration_policy import MigrationPolicy
 from sim.protocol.coordinator.group.missing_sync import MissingSync
 from sim.protocol.coordinator.group.records import GroupEffect
 from sim.protocol.coordinator.log import (
@@ -25,7 +26,7 @@ from sim.protocol.coordinator.log import (
     TransactionVerified,
     VerifyTransaction,
 )
-from sim.protocol.effects import CancelTimer, Reply, SetTimer
+from sim.protocol.effects import CancelTimer, Reply, Send, SetTimer
 from sim.protocol.messages.base import Response
 from sim.protocol.ports import NO_GUARD
 from sim.trace.emit import Emit
@@ -77,6 +78,21 @@ class ModernGroupConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareStatesConfig:
+    """Rules for states of share partitions, by release; defaults are those of 4.3."""
+
+    retry_us: Micros = 30 * SECOND
+    """``group.share.initialize.retry.interval.ms`` (4.2); twice ``offsets.commit.timeout.ms``
+    before."""
+    of_subscribed: bool = True
+    """True if initialized partitions of topics without subscribers begin no epoch (4.2)."""
+    waits_for_target: bool = True
+    """True if they begin none while a target assignment is due (4.3)."""
+    request_timeout_us: Micros = 30 * SECOND
+    """``request.timeout.ms`` of brokers."""
+
+
+@dataclass(frozen=True, slots=True)
 class GroupConfig:
     """A broker's settings for groups, in microseconds; defaults are Kafka's."""
 
@@ -99,8 +115,15 @@ class GroupConfig:
     consumer: ModernGroupConfig = ModernGroupConfig()
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     """``group.consumer.assignors``: names of
-    :data:`sim.protocol.coordinator.group.assignors.SERVER_ASSIGNORS`, the default first."""
+    :data:`~sim.protocol.coordinator.group.assignors.registry.SERVER_ASSIGNORS`, the default
+    first."""
+    migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    """``group.consumer.migration.policy``."""
+    refuses_classic_joins: bool = False
+    """True if with the policy ``disabled`` no member of the classic protocol joins a consumer group
+    (4.3.1, KAFKA-20640)."""
     share: ModernGroupConfig = ModernGroupConfig(max_size=200)
+    share_states: ShareStatesConfig = ShareStatesConfig()
     offsets_partition_count: int = 50
     """``offsets.topic.num.partitions``; the count of the topic as it exists."""
     retention_us: Micros = 7 * 24 * 60 * MINUTE
@@ -184,10 +207,18 @@ class CoordinatorContext(Generic[R]):
         if token is not None:
             self._effects.append(Reply(token, response))
 
+    def send(self, request: Send) -> None:
+        """Sends a request to another broker."""
+        self._effects.append(request)
+
     def set_alarm(self, name: str, at: Micros, alarm: Alarm) -> None:
         """Calls back at the instant; an alarm of that name already set is replaced."""
         self._alarms[name] = alarm
         self._effects.append(SetTimer(name, at))
+
+    def has_alarm(self, name: str) -> bool:
+        """True if an alarm of that name is set."""
+        return name in self._alarms
 
     def cancel_alarm(self, name: str) -> None:
         """Cancels an alarm; harmless if it is not set."""

@@ -2,7 +2,7 @@
 
 A broker coordinates the groups whose partition of ``__consumer_offsets`` it leads. Its decisions
 are written there and answered when committed: the partition's next leader loads the same groups,
-generations and offsets. Left out: streams groups, changes of a group's protocol.
+generations and offsets. Left out: streams groups.
 
 Source: ``GroupCoordinatorService``, ``GroupMetadataManager``, ``OffsetMetadataManager``.
 """
@@ -16,16 +16,16 @@ from sim.ids import NodeId, Offset, ProducerId, TopicPartition
 from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.coordinator.group.administration import ADMINISTRATIVE, GroupAdministration
 from sim.protocol.coordinator.group.classic import GroupMembership
-from sim.protocol.coordinator.group.classic_state import Group, GroupState
+from sim.protocol.coordinator.group.classic_state import Group, GroupState, commit_error
 from sim.protocol.coordinator.group.consumer_group_records import (
     CONSUMER_GROUP_RECORDS,
     ConsumerGroupRecord,
     GroupKeyTombstone,
 )
 from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup
-from sim.protocol.coordinator.group.consumer_groups import ConsumerGroups
 from sim.protocol.coordinator.group.context import CoordinatorContext, GroupConfig
 from sim.protocol.coordinator.group.expiry import GroupExpiry
+from sim.protocol.coordinator.group.mixed_groups import MixedGroups
 from sim.protocol.coordinator.group.records import (
     GroupEffect,
     GroupEvent,
@@ -55,7 +55,7 @@ from sim.protocol.coordinator.log import (
     error_for_client,
 )
 from sim.protocol.coordinator.partitions import CoordinatorPartitions
-from sim.protocol.events import RequestReceived, TimerFired
+from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from sim.protocol.messages.group import (
     HeartbeatRequest,
@@ -77,7 +77,7 @@ class GroupCoordinator:
     """Groups of one broker.
 
     ``incarnation`` is the broker process's: it keeps the member ids from colliding with those of an
-    earlier one. ``image`` is the broker's metadata.
+    earlier one. ``image`` is the broker's metadata; ``unit`` draws numbers in [0, 1) for waits.
     """
 
     def __init__(
@@ -86,13 +86,14 @@ class GroupCoordinator:
         incarnation: int,
         config: GroupConfig = GroupConfig(),  # noqa: B008 - frozen
         image: Callable[[], MetadataImage] = MetadataImage,
+        unit: Callable[[], float] = lambda: 0.5,
     ) -> None:
         self.config = config
         self._context = CoordinatorContext[GroupRecord](broker, config, self._apply)
-        self._consumer_groups = ConsumerGroups(self._context, image)
-        self._share_groups = ShareGroups(self._context, image)
-        self._membership = GroupMembership(self._context, f"{broker}.{incarnation}")
         self._groups: dict[str, Group] = {}
+        self._membership = GroupMembership(self._context, f"{broker}.{incarnation}")
+        self._consumer_groups = MixedGroups(self._context, image, self._groups, self._membership)
+        self._share_groups = ShareGroups(self._context, image, unit)
         self._pending = PendingOffsets()
         self._expiry = GroupExpiry(
             self._context, self._groups, self._pending, self._consumer_groups.has
@@ -119,6 +120,8 @@ class GroupCoordinator:
                 self._elected(event, now)
             case PartitionResigned(partition):
                 self._resigned(partition, now)
+            case ResponseReceived() | RequestFailed():
+                self._share_groups.answered(event, now)
             case TransactionEnded():
                 self._transaction_ended(event.partition, event.producer_id, event.committed)
             case _:
@@ -153,12 +156,11 @@ class GroupCoordinator:
     def _request(self, event: RequestReceived, now: Micros) -> None:
         request, token = event.request, event.token
         assert isinstance(request, GROUP_REQUESTS), f"not for a group coordinator: {request}"
-        error = self._refusal(request)
+        error, home = self._refusal(request), self._partition_of(request.group)
         if error is not ErrorCode.NONE:
-            # Heartbeats succeed while the coordinator loads.
             loads = error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             if loads and isinstance(request, HeartbeatRequest):
-                error = ErrorCode.NONE
+                error = ErrorCode.NONE  # heartbeats succeed while the coordinator loads
             self._context.reply(token, refusal(request, error))
         elif isinstance(request, OffsetCommitRequest):
             self._commit(request, token, now)
@@ -169,10 +171,8 @@ class GroupCoordinator:
         elif isinstance(request, ADMINISTRATIVE):
             self._administration.request(request, token, now)
         elif isinstance(request, ConsumerGroupHeartbeatRequest):
-            home = self._partition_of(request.group)
             self._consumer_groups.heartbeat(request, event.client, home, token, now)
         elif isinstance(request, ShareGroupHeartbeatRequest):
-            home = self._partition_of(request.group)
             self._share_groups.heartbeat(request, event.client, home, token, now)
         else:
             self._member_request(request, event.client, token, now)
@@ -187,13 +187,6 @@ class GroupCoordinator:
             low, high = self.config.session_timeout_us_min, self.config.session_timeout_us_max
             if not low <= request.session_timeout_us <= high:
                 return ErrorCode.INVALID_SESSION_TIMEOUT
-            other = self._consumer_groups.get(request.group)
-            if other is not None and other.members:
-                return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        elif isinstance(request, ConsumerGroupHeartbeatRequest):
-            classic = self._groups.get(request.group)
-            if classic is not None and classic.members:
-                return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.NONE
 
     def _member_request(
@@ -203,6 +196,11 @@ class GroupCoordinator:
         token: int,
         now: Micros,
     ) -> None:
+        if self._consumer_groups.has_members(request.group):
+            self._consumer_groups.request(request, client, token, now)
+            return
+        if isinstance(request, JoinGroupRequest):
+            self._consumer_groups.vacate(request.group, now)
         group = self._groups.get(request.group)
         if group is None:
             if not isinstance(request, JoinGroupRequest) or request.member_id:
@@ -238,7 +236,7 @@ class GroupCoordinator:
             request.group, request.member_id, request.generation, request.offsets
         )
         if error is None:
-            error = self._commit_error(group, request)
+            error = commit_error(group, request)
         if error is not ErrorCode.NONE:
             self._context.reply(token, OffsetCommitResponse(error))
             return
@@ -248,7 +246,7 @@ class GroupCoordinator:
         if member is not None:
             self._membership.refresh_session(group, member, now)
         stamp = timestamp_ms(now)
-        identify = self._consumer_groups.topic_id_of(request.group)
+        identify = self._consumer_groups.topic_id_of(request.group, request.member_id)
         records = tuple(
             OffsetCommitRecord(group.name, place, offset, epoch, stamp, identify(place.topic))
             for place, offset, epoch in request.offsets
@@ -257,25 +255,6 @@ class GroupCoordinator:
             self._context.reply(token, OffsetCommitResponse(ErrorCode.NONE))
             return
         self._context.write(group.partition, records, partial(self._committed, token), now)
-
-    def _commit_error(self, group: Group | None, request: OffsetCommitRequest) -> ErrorCode:
-        """Kafka's checks in Kafka's order.
-
-        Source: ``ClassicGroup.validateOffsetCommit``.
-        """
-        if group is None:
-            known = request.generation < 0
-            return ErrorCode.NONE if known else ErrorCode.GROUP_ID_NOT_FOUND
-        if request.generation < 0 and group.state is GroupState.EMPTY:
-            return ErrorCode.NONE  # a consumer that only keeps its offsets here
-        error = group.member_error(request.member_id, request.instance_id)
-        if error is not ErrorCode.NONE:
-            return error
-        if request.generation != group.generation:
-            return ErrorCode.ILLEGAL_GENERATION
-        if group.state is GroupState.COMPLETING:
-            return ErrorCode.REBALANCE_IN_PROGRESS
-        return ErrorCode.NONE
 
     def _committed(self, token: int, error: ErrorCode, now: Micros) -> None:  # noqa: ARG002
         self._context.reply(token, OffsetCommitResponse(error_for_client(error)))
@@ -336,14 +315,14 @@ class GroupCoordinator:
         moved = self._homes.error(self._partition_of(request.group))
         if moved is not ErrorCode.NONE:
             return moved
-        error: ErrorCode | None = None
-        if request.generation >= 0 or request.member_id:
-            error = self._consumer_groups.commit_error(
-                request.group, request.member_id, request.generation, request.offsets
-            )
+        error = self._consumer_groups.commit_error(
+            request.group, request.member_id, request.generation, request.offsets
+        )
         if error is None:
-            error = transactional_error(self._groups.get(request.group), request)
-        return error
+            return transactional_error(self._groups.get(request.group), request)
+        # Producers do not know member epochs: ``validateTransactionalOffsetCommit``.
+        stale = error is ErrorCode.STALE_MEMBER_EPOCH
+        return ErrorCode.ILLEGAL_GENERATION if stale else error
 
     def _transaction_ended(self, partition: int, producer: ProducerId, committed: bool) -> None:  # noqa: FBT001 - as the event has it
         """A marker is committed: its pending offsets become the group's, or are dropped."""
@@ -403,6 +382,8 @@ class GroupCoordinator:
         elif isinstance(record, OffsetTombstone | GroupTombstone):
             if isinstance(record, OffsetTombstone):
                 self._pending.committed_outside(self._partition_of(record.group), record)
+            elif self._consumer_groups.get(record.group) is not None:
+                return  # it has changed its protocol, and keeps its offsets
             self._expiry.apply(record)
         elif isinstance(record, CONSUMER_GROUP_RECORDS):
             self._modern(record).apply(record)
@@ -412,8 +393,8 @@ class GroupCoordinator:
         """Forgets a deleted consumer group, if it has no offsets any more."""
         if isinstance(record, GroupKeyTombstone) and record.is_last:
             group = self._groups.get(record.group)
-            if group is not None and not group.offsets and not group.members:
-                del self._groups[record.group]
+            if group is not None:
+                self._drop(group)
 
     def _new_group(self, name: str) -> Group:
         return Group(name, self._partition_of(name))
@@ -454,7 +435,7 @@ class GroupCoordinator:
             return
         name = record.group
         if isinstance(record, GroupTombstone):
-            self._groups.pop(name, None)
+            self._retire(name)
             return
         group = self._groups.get(name)
         if group is None:
@@ -473,6 +454,18 @@ class GroupCoordinator:
             case _:
                 assert_never(record)
 
+    def _retire(self, name: str) -> None:
+        """The classic group is deleted; its offsets may be a consumer group's."""
+        group = self._groups.get(name)
+        if group is not None:
+            group.clear()
+            self._drop(group)
+
+    def _drop(self, group: Group) -> None:
+        """Forgets what has only a name."""
+        if group.is_unused and not self._pending.places(group.partition, group.name):
+            del self._groups[group.name]
+
     def _resigned(self, partition: int, now: Micros) -> None:
         if not self._homes.resign(partition):
             return
@@ -488,7 +481,7 @@ class GroupCoordinator:
         self._share_groups.resigned(partition)
         self._context.give_up(partition, now)
 
-    def _modern(self, record: ConsumerGroupRecord) -> ConsumerGroups | ShareGroups:
+    def _modern(self, record: ConsumerGroupRecord) -> MixedGroups | ShareGroups:
         return self._share_groups if record.share else self._consumer_groups
 
     def _partition_of(self, group: str) -> int:

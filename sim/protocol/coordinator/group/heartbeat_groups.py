@@ -11,14 +11,14 @@ Source: ``org.apache.kafka.coordinator.group.modern.ModernGroup``,
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol.assignors.registry import Assignments
-from sim.protocol.coordinator.group.assignors import TopicDescription
+from sim.protocol.coordinator.group.assignors.registry import TopicDescription, described
 from sim.protocol.coordinator.group.consumer_group_records import (
     GROUP_KEYS,
     ConsumerGroupEpochRecord,
@@ -41,7 +41,8 @@ from sim.protocol.coordinator.group.context import (
     ModernGroupConfig,
     Outcome,
 )
-from sim.protocol.coordinator.group.records import GroupRecord
+from sim.protocol.coordinator.group.coordinated import Coordinated, Written, nobody_waits
+from sim.protocol.coordinator.group.records import GroupMetadataRecord, GroupRecord
 from sim.protocol.coordinator.log import error_for_client
 from sim.protocol.messages.base import Response
 from sim.protocol.messages.consumer_group import (
@@ -55,25 +56,6 @@ from sim.protocol.metadata.image import MetadataImage
 from sim.units import MS, Micros, timestamp_ms
 
 Heartbeat = TypeVar("Heartbeat", bound=ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest)
-
-
-@dataclass(slots=True)
-class Written:
-    """Records of one change, and its pending response."""
-
-    records: tuple[ConsumerGroupRecord, ...]
-    outcomes: list[Outcome] = field(default_factory=list)
-    is_doubtful: bool = False
-    """True if it is in the log, and its commit timed out."""
-
-
-@dataclass(slots=True)
-class Coordinated:
-    """A group with its written state and its committed state."""
-
-    live: ConsumerGroup
-    committed: ConsumerGroup
-    unsettled: deque[Written] = field(default_factory=deque)
 
 
 class ModernGroups(Generic[Heartbeat]):
@@ -95,21 +77,25 @@ class ModernGroups(Generic[Heartbeat]):
     # -- views ------------------------------------------------------------------------------------
 
     def get(self, name: str) -> ConsumerGroup | None:
-        """The group; ``None`` if it is not loaded here. Not to be changed."""
+        """The group; ``None`` if there is none here, or no more. Not to be changed."""
         group = self._groups.get(name)
-        return group.live if group is not None else None
+        return None if group is None or group.live.is_new else group.live
 
     def has(self, name: str) -> bool:
         """True if the group is loaded here."""
-        return name in self._groups
+        return self.get(name) is not None
 
     def _group(self, name: str, partition: int) -> Coordinated:
         """The group, created if there is none."""
-        group = self._groups.get(name)
-        if group is None:
-            fresh = ConsumerGroup(name, partition, self.share)
-            group = self._groups[name] = Coordinated(fresh, fresh.copy())
-            self._note(group, "created")
+        if name in self._groups:
+            return self._groups[name]
+        group = self._created(name, partition)
+        self._note(group, "created")
+        return group
+
+    def _created(self, name: str, partition: int) -> Coordinated:
+        fresh = ConsumerGroup(name, partition, self.share)
+        group = self._groups[name] = Coordinated(fresh, fresh.copy())
         return group
 
     def _settings(self, group: str) -> ModernGroupConfig:
@@ -164,6 +150,17 @@ class ModernGroups(Generic[Heartbeat]):
     ) -> None:
         """Miss a member that does not give up what it is to give up."""
 
+    def _is_pending(self, group: ConsumerGroup) -> bool:  # noqa: ARG002
+        """True if partitions can be assigned that were not there for the last target."""
+        return False
+
+    def _initialize(
+        self, group: Coordinated, records: list[ConsumerGroupRecord], now: Micros
+    ) -> Outcome | None:
+        """Notes partitions that need a state before members get them; then what makes it."""
+        del group, records, now
+        return None
+
     # -- heartbeats -------------------------------------------------------------------------------
 
     def heartbeat(
@@ -178,7 +175,8 @@ class ModernGroups(Generic[Heartbeat]):
             self._context.reply(token, self._answer(error, member_id))
         elif request.member_epoch == LEAVE_EPOCH:
             left = self._answer(ErrorCode.NONE, member_id, LEAVE_EPOCH)
-            self._remove(self._groups[request.group], member_id, left, token, now)
+            answer = self._answers(left, member_id, token)
+            self._remove(self._groups[request.group], member_id, answer, now)
         else:
             self._proceed(self._group(request.group, partition), request, client, token, now)
 
@@ -207,7 +205,8 @@ class ModernGroups(Generic[Heartbeat]):
     def _proceed(
         self, group: Coordinated, request: Heartbeat, client: str, token: int, now: Micros
     ) -> None:
-        name, records = request.group, list[ConsumerGroupRecord]()
+        name, records = request.group, group.opening
+        group.opening = []
         before = self._before(group, request, records)
         # What a heartbeat does not say stays.
         member = replace(
@@ -235,7 +234,11 @@ class ModernGroups(Generic[Heartbeat]):
             self._settings(name).heartbeat_interval_us,
             self._by_name(after.assigned) if full or after.assigned != before.assigned else None,
         )
-        self._settle(group, records, response, after.member_id, token, now)
+        answer = self._answers(response, after.member_id, token)
+        begun = self._initialize(group, records, now)
+        self._settle(group, records, answer, now)
+        if begun is not None:
+            group.unsettled[-1].outcomes.append(begun)
 
     def _answer(
         self,
@@ -263,7 +266,8 @@ class ModernGroups(Generic[Heartbeat]):
         """Bumps the group epoch if subscriptions or topics have changed."""
         live = group.live
         fingerprint = metadata_hash(live, self._image())
-        if changed or live.epoch == 0 or fingerprint != live.metadata_hash:
+        changed = changed or live.epoch == 0 or self._is_pending(live)
+        if changed or fingerprint != live.metadata_hash:
             epoch = live.epoch + 1
             record = ConsumerGroupEpochRecord(live.name, epoch, fingerprint, self.share)
             self._change(group, records, record)
@@ -277,11 +281,7 @@ class ModernGroups(Generic[Heartbeat]):
         if live.epoch <= live.assignment_epoch or not self._may_assign(live, now):
             return
         image = self._image()
-        topics = {
-            topic_id: TopicDescription(topic_id, image.partition_counts[name])
-            for name, topic_id in image.topic_ids.items()
-            if image.partition_counts[name]
-        }
+        topics = described(image.topic_ids, image.partition_counts)
         subscriptions = {
             member.member_id: tuple(image.topic_ids.get(topic, topic) for topic in member.topics)
             for member in live.members.values()
@@ -305,21 +305,14 @@ class ModernGroups(Generic[Heartbeat]):
 
     # -- removal -----------------------------------------------------------------------------------
 
-    def _remove(
-        self,
-        group: Coordinated,
-        member_id: str,
-        response: Response | None,
-        token: int | None,
-        now: Micros,
-    ) -> None:
+    def _remove(self, group: Coordinated, member_id: str, answer: Outcome, now: Micros) -> None:
         """Removes a member, which bumps the epoch (``consumerGroupFenceMember``)."""
         name, records = group.live.name, list[ConsumerGroupRecord]()
         self._bury(group, member_id, records)
         epoch, fingerprint = group.live.epoch + 1, metadata_hash(group.live, self._image())
         self._change(group, records, ConsumerGroupEpochRecord(name, epoch, fingerprint, self.share))
         self._forget_alarms(name, member_id)
-        self._settle(group, records, response, member_id, token, now)
+        self._settle(group, records, answer, now)
 
     def _bury(self, group: Coordinated, member_id: str, records: list[ConsumerGroupRecord]) -> None:
         """Writes the tombstones of a member."""
@@ -346,7 +339,7 @@ class ModernGroups(Generic[Heartbeat]):
     def _silent(self, group: Coordinated, member_id: str, now: Micros) -> None:
         if member_id in group.live.members:
             self._note(group, f"session of {member_id} expired")
-            self._remove(group, member_id, None, None, now)
+            self._remove(group, member_id, nobody_waits, now)
 
     def _forget_alarms(self, name: str, member_id: str) -> None:
         self._context.cancel_alarm(f"session/{name}/{member_id}")
@@ -355,31 +348,26 @@ class ModernGroups(Generic[Heartbeat]):
     # -- the log ----------------------------------------------------------------------------------
 
     def _change(
-        self,
-        group: Coordinated,
-        records: list[ConsumerGroupRecord],
-        record: ConsumerGroupRecord,
+        self, group: Coordinated, records: list[ConsumerGroupRecord], record: ConsumerGroupRecord
     ) -> None:
         records.append(record)
         group.live.replay(record)
 
-    def _settle(
-        self,
-        group: Coordinated,
-        records: list[ConsumerGroupRecord],
-        response: Response | None,
-        member_id: str,
-        token: int | None,
-        now: Micros,
-    ) -> None:
-        """Writes, and answers when that and all before it is committed."""
+    def _answers(self, response: Response, member_id: str, token: int) -> Outcome:
+        """Outcome that sends the response, or the error of the write."""
 
         def answer(error: ErrorCode, _now: Micros) -> None:
-            if error is ErrorCode.NONE or response is None:
+            if error is ErrorCode.NONE:
                 self._context.reply(token, response)
             else:
                 self._context.reply(token, self._answer(error_for_client(error), member_id))
 
+        return answer
+
+    def _settle(
+        self, group: Coordinated, records: list[ConsumerGroupRecord], answer: Outcome, now: Micros
+    ) -> None:
+        """Writes, and answers when that and all before it is committed."""
         if not records and not group.unsettled:
             answer(ErrorCode.NONE, now)
         elif not records and group.unsettled[-1].is_doubtful:
@@ -390,12 +378,19 @@ class ModernGroups(Generic[Heartbeat]):
             self._write(group, records, answer, now)
 
     def _write(
-        self, group: Coordinated, records: list[ConsumerGroupRecord], then: Outcome, now: Micros
+        self,
+        group: Coordinated,
+        records: list[ConsumerGroupRecord],
+        then: Outcome,
+        now: Micros,
+        successor: GroupMetadataRecord | None = None,
     ) -> None:
-        written = Written(tuple(records), [then])
+        written = Written(tuple(records), [then], successor=successor)
         group.unsettled.append(written)
         outcome = partial(self._outcome, group, written)
-        self._context.write(group.live.partition, written.records, outcome, now)
+        before = () if group.predecessor is None else (group.predecessor,)
+        after, group.predecessor = () if successor is None else (successor,), None
+        self._context.write(group.live.partition, (*before, *records, *after), outcome, now)
 
     def _outcome(self, group: Coordinated, written: Written, error: ErrorCode, now: Micros) -> None:
         if error is ErrorCode.REQUEST_TIMED_OUT:  # it is in the log
@@ -418,6 +413,10 @@ class ModernGroups(Generic[Heartbeat]):
             if member_id not in group.live.members:
                 self._forget_alarms(group.live.name, member_id)
         self._watch(group, now)
+        self._taken_back(group, now)
+
+    def _taken_back(self, group: Coordinated, now: Micros) -> None:
+        """Hook of a kind whose groups change their protocol."""
 
     def apply(self, record: ConsumerGroupRecord) -> None:
         """Applies a committed record, in the order of the log."""
@@ -438,7 +437,7 @@ class ModernGroups(Generic[Heartbeat]):
         elif isinstance(record, TargetAssignmentEpochRecord):
             self._note(group, "assignment committed")
         elif isinstance(record, GroupKeyTombstone) and record.is_last:
-            self._context.note_group(record.group, "Dead", 0, 0, "deleted")
+            self._note_end(record.group, first)
             if group.live.is_new and not group.unsettled:
                 del self._groups[record.group]
 
@@ -446,8 +445,7 @@ class ModernGroups(Generic[Heartbeat]):
         """Applies a record of a partition that is being loaded."""
         group = self._groups.get(record.group)
         if group is None:
-            fresh = ConsumerGroup(record.group, partition, self.share)
-            group = self._groups[record.group] = Coordinated(fresh, fresh)
+            group = self._created(record.group, partition)
         group.live.replay(record)
         if isinstance(record, GroupKeyTombstone) and record.is_last:
             del self._groups[record.group]
@@ -472,12 +470,12 @@ class ModernGroups(Generic[Heartbeat]):
 
     def resigned(self, partition: int) -> None:
         """The partition has another leader: drops its groups."""
-        for group in [g for g in self._groups.values() if g.live.partition == partition]:
-            del self._groups[group.live.name]
-            for member_id in group.live.members:
-                self._forget_alarms(group.live.name, member_id)
-            live = group.live
-            self._context.note_group(live.name, "Dead", live.epoch, 0, "coordinated elsewhere")
+        for live in [g.live for g in self._groups.values() if g.live.partition == partition]:
+            del self._groups[live.name]
+            for member_id in live.members:
+                self._forget_alarms(live.name, member_id)
+            if not live.is_new:
+                self._context.note_group(live.name, "Dead", live.epoch, 0, "coordinated elsewhere")
 
     # -- names and rows ----------------------------------------------------------------------------
 
@@ -487,13 +485,16 @@ class ModernGroups(Generic[Heartbeat]):
 
     def _by_name(self, places: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...]:
         names = self._image().topic_names
-        return tuple(
-            sorted(TopicPartition(names[p.topic], p.partition) for p in places if p.topic in names)
-        )
+        known = (TopicPartition(names[p.topic], p.partition) for p in places if p.topic in names)
+        return tuple(sorted(known))
 
     def _note(self, group: Coordinated, reason: str) -> None:
         live = group.live
         self._context.note_group(live.name, live.state.value, live.epoch, len(live.members), reason)
+
+    def _note_end(self, name: str, written: Written) -> None:  # noqa: ARG002 - for the kinds
+        """Row of a group whose deletion is committed."""
+        self._context.note_group(name, "Dead", 0, 0, "deleted")
 
     def _note_member(self, group: ConsumerGroup, member_id: str) -> None:
         self._context.emit(member_row(self._context.broker, group, member_id, self._by_name))

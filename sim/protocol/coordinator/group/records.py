@@ -22,7 +22,7 @@ from sim.protocol.coordinator.log import (
     VerifyTransaction,
 )
 from sim.protocol.effects import Effect
-from sim.protocol.events import RequestReceived, TimerFired
+from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
 from sim.units import Micros
 
 
@@ -136,6 +136,8 @@ GroupEvent = (
     | RecordsAppended
     | TransactionVerified
     | TransactionEnded
+    | ResponseReceived
+    | RequestFailed
 )
 """Events of a group coordinator."""
 

@@ -1,10 +1,10 @@
 """The share coordinator of one broker: persists the states of share partitions for their leaders.
 
 A broker coordinates the share partitions whose partition of ``__share_group_state`` it leads. Each
-write of a leader becomes a record there, a snapshot at first and after so many updates, and is
-answered when it is committed; a new leader of a share partition reads its state here, which fences
-the leaders before it. Left out: InitializeShareGroupState (a share partition is created by the
-first read or write, as in 4.0), deletion, and the removal of records that later snapshots replace.
+The group's coordinator initializes a share partition, which is its first snapshot. Each write of a
+leader becomes a record, too, a snapshot after so many updates, and is answered when it is
+committed; a new leader of a share partition reads its state here, which fences the leaders before
+it. Left out: deletion, and the removal of records that later snapshots replace.
 
 Source: ``ShareCoordinatorService``, ``ShareCoordinatorShard``; KIP-932.
 """
@@ -12,10 +12,10 @@ Source: ``ShareCoordinatorService``, ``ShareCoordinatorShard``; KIP-932.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 from sim.error_codes import ErrorCode
-from sim.ids import LeaderEpoch, NodeId, Offset
+from sim.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset
 from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.coordinator.group.context import CoordinatorContext, GroupConfig
 from sim.protocol.coordinator.group.records import GroupEffect
@@ -37,6 +37,8 @@ from sim.protocol.coordinator.share.records import (
 from sim.protocol.events import RequestReceived, TimerFired
 from sim.protocol.messages.base import Response
 from sim.protocol.messages.share import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
     WriteShareGroupStateRequest,
@@ -46,8 +48,16 @@ from sim.protocol.messages.share_records import ShareKey, StateBatch
 from sim.protocol.metadata.image import MetadataImage
 from sim.units import MS, SECOND, Micros, timestamp_ms
 
-SHARE_COORDINATOR_REQUESTS = (ReadShareGroupStateRequest, WriteShareGroupStateRequest)
+SHARE_COORDINATOR_REQUESTS = (
+    InitializeShareGroupStateRequest,
+    ReadShareGroupStateRequest,
+    WriteShareGroupStateRequest,
+)
 """Requests that a share coordinator answers."""
+
+_Request: TypeAlias = (
+    InitializeShareGroupStateRequest | ReadShareGroupStateRequest | WriteShareGroupStateRequest
+)
 
 ShareCoordinatorEvent = (
     RequestReceived
@@ -114,9 +124,17 @@ def state_of(record: ShareSnapshotRecord) -> ShareState:
 
 
 def replayed(state: ShareState | None, record: ShareStateRecord) -> ShareState | None:
-    """State after a record; an update without a snapshot is ignored."""
+    """State after a record; an update without a snapshot is ignored.
+
+    A snapshot of an initialization has no leader epoch: those before it stay fenced.
+
+    Source: ``ShareCoordinatorShard.maybeUpdateLeaderEpochMap``.
+    """
     if isinstance(record, ShareSnapshotRecord):
-        return state_of(record)
+        made = state_of(record)
+        if state is None or state.leader_epoch <= made.leader_epoch:
+            return made
+        return made._replace(leader_epoch=state.leader_epoch)
     return None if state is None else state.replay(record)
 
 
@@ -180,16 +198,22 @@ class ShareCoordinator:
             self._context.reply(token, _refused(request, error))
             return
         kept = self._kept.get(request.key)
-        if kept is None:
-            kept = self._kept[request.key] = _Kept(home)
+        if isinstance(request, InitializeShareGroupStateRequest):
+            if kept is None:
+                kept = self._kept[request.key] = _Kept(home)
+            made = InitializeShareGroupStateResponse(ErrorCode.NONE)
+            self._write(kept, _initial(kept.live, request, now), made, token, now)
+            return
+        assert kept is not None, "it is initialized"
+        assert kept.live is not None, "it is initialized"
         if isinstance(request, WriteShareGroupStateRequest):
             record = self._record(
                 kept.live, request.key, request.leader_epoch, request.start_offset,
                 request.batches, request.complete_count, now,
             )  # fmt: skip
             self._write(kept, record, WriteShareGroupStateResponse(ErrorCode.NONE), token, now)
-        elif kept.live is None or kept.live.leader_epoch < request.leader_epoch:
-            complete = -1 if kept.live is None else kept.live.complete_count
+        elif kept.live.leader_epoch < request.leader_epoch:
+            complete = kept.live.complete_count
             record = self._record(
                 kept.live, request.key, request.leader_epoch, UNINITIALIZED, (), complete, now
             )
@@ -197,21 +221,23 @@ class ShareCoordinator:
         else:
             self._context.reply(token, _state_response(kept.live))
 
-    def _refusal(
-        self, request: ReadShareGroupStateRequest | WriteShareGroupStateRequest, home: int
-    ) -> ErrorCode:
+    def _refusal(self, request: _Request, home: int) -> ErrorCode:
         """Kafka's checks in Kafka's order.
 
-        Source: ``ShareCoordinatorShard.maybeGetWriteStateError``, ``maybeGetReadStateError``.
+        Source: ``ShareCoordinatorShard.maybeGetWriteStateError``, ``maybeGetReadStateError``,
+        ``maybeGetInitializeStateError``.
         """
         error = self._homes.error(home)
         if error is not ErrorCode.NONE:
             return error
         known = self.state(request.key)
-        if known is not None and known.leader_epoch > request.leader_epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        writes = request if isinstance(request, WriteShareGroupStateRequest) else None
-        if known is not None and writes is not None and known.state_epoch > writes.state_epoch:
+        if not isinstance(request, InitializeShareGroupStateRequest):
+            if known is None:
+                return ErrorCode.INVALID_REQUEST
+            if known.leader_epoch > request.leader_epoch:
+                return ErrorCode.FENCED_LEADER_EPOCH
+        epoch = None if isinstance(request, ReadShareGroupStateRequest) else request.state_epoch
+        if known is not None and epoch is not None and known.state_epoch > epoch:
             return ErrorCode.FENCED_STATE_EPOCH
         image = self._image()
         topic = image.topic_names.get(request.key.topic_id, "")
@@ -221,7 +247,7 @@ class ShareCoordinator:
 
     def _record(
         self,
-        live: ShareState | None,
+        live: ShareState,
         key: ShareKey,
         leader_epoch: LeaderEpoch,
         start_offset: Offset,
@@ -229,16 +255,10 @@ class ShareCoordinator:
         complete_count: int,
         now: Micros,
     ) -> ShareStateRecord:
-        """A snapshot if there is none, or after so many updates; else an update.
+        """A snapshot after so many updates; else an update.
 
         Source: ``ShareCoordinatorShard.generateShareStateRecord``.
         """
-        stamp = timestamp_ms(now)
-        if live is None:
-            merged = combine((), batches, start_offset)
-            return ShareSnapshotRecord(
-                key, 0, 0, leader_epoch, start_offset, merged, stamp, complete_count
-            )
         if live.updates < self.config.updates_per_snapshot:
             merged = combine((), batches, start_offset)
             return ShareUpdateRecord(
@@ -252,7 +272,7 @@ class ShareCoordinator:
             leader_epoch,
             start,
             combine(live.batches, batches, start),
-            stamp,
+            timestamp_ms(now),
             complete_count,
         )
 
@@ -285,13 +305,12 @@ class ShareCoordinator:
             kept.unsettled = [each for each in kept.unsettled if each is not record]
             kept.live = _fold(kept.committed, kept.unsettled)
         client_error = error_for_client(error)
-        is_read = isinstance(response, ReadShareGroupStateResponse)
-        self._context.reply(
-            token,
-            ReadShareGroupStateResponse(client_error)
-            if is_read
-            else WriteShareGroupStateResponse(client_error),
-        )
+        if isinstance(response, ReadShareGroupStateResponse):
+            self._context.reply(token, ReadShareGroupStateResponse(client_error))
+        elif isinstance(response, InitializeShareGroupStateResponse):
+            self._context.reply(token, InitializeShareGroupStateResponse(client_error))
+        else:
+            self._context.reply(token, WriteShareGroupStateResponse(client_error))
 
     # -- the log ----------------------------------------------------------------------------------
 
@@ -328,17 +347,30 @@ def _fold(state: ShareState | None, records: Iterable[ShareStateRecord]) -> Shar
     return state
 
 
-def _state_response(known: ShareState | None) -> ReadShareGroupStateResponse:
-    if known is None:
-        return ReadShareGroupStateResponse(ErrorCode.NONE)
+def _initial(
+    live: ShareState | None, request: InitializeShareGroupStateRequest, now: Micros
+) -> ShareSnapshotRecord:
+    """Snapshot of a state without records, and without a leader.
+
+    Source: ``ShareCoordinatorShard.generateInitializeStateRecord``.
+    """
+    epoch = 0 if live is None else live.snapshot_epoch + 1
+    complete = -1 if request.start_offset == UNINITIALIZED else 0
+    return ShareSnapshotRecord(
+        request.key, epoch, request.state_epoch, NO_EPOCH, request.start_offset, (),
+        timestamp_ms(now), complete,
+    )  # fmt: skip
+
+
+def _state_response(known: ShareState) -> ReadShareGroupStateResponse:
     return ReadShareGroupStateResponse(
         ErrorCode.NONE, known.state_epoch, known.start_offset, known.batches
     )
 
 
-def _refused(
-    request: ReadShareGroupStateRequest | WriteShareGroupStateRequest, error: ErrorCode
-) -> Response:
+def _refused(request: _Request, error: ErrorCode) -> Response:
+    if isinstance(request, InitializeShareGroupStateRequest):
+        return InitializeShareGroupStateResponse(error)
     if isinstance(request, ReadShareGroupStateRequest):
         return ReadShareGroupStateResponse(error)
     return WriteShareGroupStateResponse(error)

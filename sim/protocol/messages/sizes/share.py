@@ -10,6 +10,22 @@ from sim.protocol.messages.sizes import encoding as wire
 from sim.units import Bytes
 
 
+def initialize_share_group_state_request(*, group_id: str, topics: Collection[int]) -> Bytes:
+    """InitializeShareGroupStateRequest 0."""
+    size = 26 + wire.text(group_id) + wire.uvarint(len(topics) + 1)
+    for partitions_1 in topics:
+        size += 17 + wire.numbers(partitions_1, 17)
+    return size
+
+
+def initialize_share_group_state_response(*, results: Collection[int]) -> Bytes:
+    """InitializeShareGroupStateResponse 0."""
+    size = 10 + wire.uvarint(len(results) + 1)
+    for partitions_1 in results:
+        size += 17 + wire.numbers(partitions_1, 8)
+    return size
+
+
 def read_share_group_state_request(*, group_id: str, topics: Collection[int]) -> Bytes:
     """ReadShareGroupStateRequest 0."""
     size = 26 + wire.text(group_id) + wire.uvarint(len(topics) + 1)

@@ -1,9 +1,10 @@
 """A broker's AssignReplicasToDirs requests: directories of its replicas.
 
 One request is in flight; the next is sent at once after a success, and after a growing pause when
-the controller refused or did not respond.
+the controller refused. One that is lost, or reaches a node that is not the controller, is sent
+again after the reconnect back-off for a minute: the channel does that.
 
-Source: ``org.apache.kafka.server.AssignmentsManager`` (KIP-858).
+Source: ``org.apache.kafka.server.AssignmentsManager`` (KIP-858); ``NodeToControllerRequestThread``.
 """
 
 from typing import Protocol
@@ -11,6 +12,7 @@ from typing import Protocol
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.broker.controller_channel import RECONNECT_US, SOCKET_TIMEOUT_US
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.messages.cluster import (
     AssignReplicasToDirsRequest,
@@ -28,8 +30,11 @@ RETRY_US: Micros = 100 * MS
 RETRY_MAX_US: Micros = 10 * SECOND
 """Longest wait after an error."""
 
-TIMEOUT_US: Micros = 30 * SECOND
+TIMEOUT_US: Micros = SOCKET_TIMEOUT_US
 """Timeout of a response."""
+
+RESENT_US: Micros = 60 * SECOND
+"""Time from its creation in which the channel sends a request again; a constant in Kafka."""
 
 TIMER = "assignments"
 """Timer of the next attempt."""
@@ -57,6 +62,8 @@ class DirectoryAssignments:
         self._in_flight: dict[TopicPartition, DirectoryAssignment] = {}
         self._correlation = -1
         self._failures = 0
+        self._created: Micros | None = None
+        """Instant of the first sending of what the channel sends again."""
         self._not_before: Micros = 0
 
     def add(self, item: DirectoryAssignment) -> None:
@@ -89,6 +96,8 @@ class DirectoryAssignments:
             del self._waiting[item.partition]
         self._in_flight = {item.partition: item for item in items}
         self._correlation = correlation
+        if self._created is None:
+            self._created = now
         request = AssignReplicasToDirsRequest(broker, epoch, items)
         out.append(fx.Send(controller, correlation, request, TIMEOUT_US, "directories"))
 
@@ -101,6 +110,9 @@ class DirectoryAssignments:
     ) -> tuple[DirectoryAssignment, ...]:
         """Handles a response; refused items are sent again. Returns the assigned ones."""
         if correlation != self._correlation:
+            return ()
+        if response.error is ErrorCode.NOT_CONTROLLER:
+            self._lost(now)
             return ()
         if response.error is not ErrorCode.NONE:
             self._retry(tuple(self._in_flight.values()), now)
@@ -121,6 +133,7 @@ class DirectoryAssignments:
             return noted
         self._in_flight = {}
         self._correlation = -1
+        self._created = None
         self._failures = 0
         return noted
 
@@ -128,13 +141,26 @@ class DirectoryAssignments:
         """No response came; true if the request was one of these."""
         if correlation != self._correlation or not self._in_flight:
             return False
-        self._retry(tuple(self._in_flight.values()), now)
+        self._lost(now)
         return True
 
-    def _retry(self, items: tuple[DirectoryAssignment, ...], now: Micros) -> None:
+    def _lost(self, now: Micros) -> None:
+        """Sends again soon what the channel has not given up yet."""
+        items = tuple(self._in_flight.values())
+        if self._created is not None and now - self._created < RESENT_US:
+            self._put_back(items)
+            self._not_before = now + RECONNECT_US
+        else:
+            self._retry(items, now)
+
+    def _put_back(self, items: tuple[DirectoryAssignment, ...]) -> None:
         for item in items:
             self._waiting.setdefault(item.partition, item)
         self._in_flight = {}
         self._correlation = -1
+
+    def _retry(self, items: tuple[DirectoryAssignment, ...], now: Micros) -> None:
+        self._put_back(items)
+        self._created = None
         self._not_before = now + min(RETRY_US << min(self._failures, 20), RETRY_MAX_US)
         self._failures += 1

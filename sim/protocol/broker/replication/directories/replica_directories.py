@@ -4,7 +4,7 @@ Source: ``kafka.server.ReplicaManager`` and ``org.apache.kafka.server.Assignment
 KIP-858).
 """
 
-from sim.ids import TopicPartition
+from sim.ids import BrokerEpoch, TopicPartition
 from sim.protocol.broker.replication.directories.assignments import DirectoryAssignments, Placement
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.hosted import HostedPartitions
@@ -73,8 +73,21 @@ class ReplicaDirectories:
         if self._assignments.may_send(controller):
             correlation = hosted.next_correlation()
             self._assignments.send(
-                hosted.broker, hosted.broker_epoch, controller, correlation, now, out
+                hosted.broker, self._broker_epoch(), controller, correlation, now, out
             )
+
+    def _broker_epoch(self) -> BrokerEpoch:
+        """Broker epoch of the assignments: of the process, or of the broker in the metadata.
+
+        So since 3.9 a process that is not registered speaks for the one before it.
+
+        Source: ``AssignmentsManager.sendAssignments`` (3.8, 3.9).
+        """
+        hosted = self._hosted
+        if not hosted.config.assigns_by_image:
+            return hosted.broker_epoch
+        registration = hosted.image.brokers.get(hosted.broker)
+        return -1 if registration is None else registration.epoch
 
     def answered(
         self, correlation: int, response: AssignReplicasToDirsResponse, now: Micros

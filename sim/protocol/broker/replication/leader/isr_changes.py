@@ -11,6 +11,7 @@ from functools import partial
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.broker.controller_channel import SOCKET_TIMEOUT_US
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.events import IsrWritesRequested
@@ -24,13 +25,10 @@ from sim.protocol.messages.cluster import (
     AlterPartitionResponse,
     AlterPartitionResult,
 )
-from sim.units import MS, SECOND, Micros
+from sim.units import MS, Micros
 
 RETRY_US: Micros = 50 * MS
 """Wait after a top-level error."""
-
-TIMEOUT_US: Micros = 30 * SECOND
-"""``controller.socket.timeout.ms``."""
 
 _STAY_PENDING = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -93,7 +91,7 @@ class IsrChanges:
         if writes_isr:
             out.append(IsrWritesRequested(self._correlation, request))
         else:
-            out.append(fx.Send(controller, self._correlation, request, TIMEOUT_US, "isr"))
+            out.append(fx.Send(controller, self._correlation, request, SOCKET_TIMEOUT_US, "isr"))
 
     def shrink(self, now: Micros, out: Effects) -> None:
         """Removes lagging followers from their ISRs.

@@ -1,4 +1,6 @@
-"""Client of share coordinators: reads and writes the states of share partitions.
+"""Client of share coordinators: initializes, reads and writes the states of share partitions.
+
+Leaders read and write, group coordinators initialize.
 
 A request that no coordinator accepts is sent again, to the coordinator at that time, with waits
 that double. Simplified: the coordinator is found in the broker's own metadata, where Kafka asks any
@@ -15,10 +17,11 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, SHARE_STATE_TOPIC, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.assignors.registry import partition_for_group
-from sim.protocol.broker.share.effects import Effects
 from sim.protocol.events import RequestFailed, ResponseReceived
 from sim.protocol.messages.base import Response
 from sim.protocol.messages.share import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
     WriteShareGroupStateRequest,
@@ -44,6 +47,9 @@ _TRY_AGAIN = frozenset(
     }
 )
 
+_INITIALIZE_AGAIN = _TRY_AGAIN | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+"""The same of an initialization: the coordinator may not know the topic yet."""
+
 FENCED = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH})
 """Errors of a coordinator after which the leader knows that it was deposed."""
 
@@ -65,7 +71,12 @@ def member_error(error: ErrorCode) -> ErrorCode:
     return _MEMBER_ERRORS.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-StateRequest: TypeAlias = ReadShareGroupStateRequest | WriteShareGroupStateRequest
+StateRequest: TypeAlias = (
+    InitializeShareGroupStateRequest | ReadShareGroupStateRequest | WriteShareGroupStateRequest
+)
+
+PersisterEffect: TypeAlias = fx.Send | fx.SetTimer
+"""Effects of a persister: requests, and timers of those that are sent again."""
 
 OnStateResponse: TypeAlias = Callable[[Response | None, ErrorCode, Micros], None]
 """Callback: the response, or ``None`` with the error; and the instant."""
@@ -93,7 +104,7 @@ class SharePersister:
         request_timeout_us: Micros,
         unit: Callable[[], float],
     ) -> None:
-        self.out: Effects = []
+        self.out: list[PersisterEffect] = []
         """Effects, until the caller takes them."""
         self._image = image
         self._request_timeout_us = request_timeout_us
@@ -122,8 +133,14 @@ class SharePersister:
             self._later(pending, event.error, now)
             return
         response = event.response
-        assert isinstance(response, ReadShareGroupStateResponse | WriteShareGroupStateResponse)
-        if response.error in _TRY_AGAIN:
+        assert isinstance(
+            response,
+            InitializeShareGroupStateResponse
+            | ReadShareGroupStateResponse
+            | WriteShareGroupStateResponse,
+        )
+        initializes = isinstance(response, InitializeShareGroupStateResponse)
+        if response.error in (_INITIALIZE_AGAIN if initializes else _TRY_AGAIN):
             self._later(pending, response.error, now)
         else:
             pending.answered(response, response.error, now)

@@ -8,14 +8,14 @@ Source: ``UniformAssignor``, ``UniformHomogeneousAssignmentBuilder``, ``RangeAss
 coordinator (4.3).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from sim.ids import TopicPartition
 from sim.protocol.assignors.registry import Assignments, range_assignment
 from sim.protocol.assignors.subscription import Subscription, without_racks
-from sim.protocol.coordinator.group.uniform_assignor import balanced_assignment
+from sim.protocol.coordinator.group.assignors.uniform import balanced_assignment
 from sim.protocol.java.hash_order import hash_order, string_order, uuid_hash
 
 
@@ -26,6 +26,18 @@ class TopicDescription:
     topic_id: str
     """In Kafka's printed form; its hash code decides which topic is assigned first."""
     partition_count: int
+    assignable: tuple[int, ...] | None = None
+    """Partitions that a share group may assign; ``None``: all."""
+
+    @property
+    def numbers(self) -> Iterable[int]:
+        """Partitions that may be assigned."""
+        return range(self.partition_count) if self.assignable is None else self.assignable
+
+
+def described(ids: Mapping[str, str], counts: Mapping[str, int]) -> dict[str, TopicDescription]:
+    """Topics that have partitions, by id, from ids and numbers of partitions by name."""
+    return {ids[name]: TopicDescription(ids[name], counts[name]) for name in ids if counts[name]}
 
 
 Subscriptions: TypeAlias = Mapping[str, tuple[str, ...]]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from sim.ids import TopicPartition
 from sim.protocol.assignors.subscription import Assignments, as_assignments
-from sim.protocol.coordinator.group.assignors import Current, Subscriptions, Topics
+from sim.protocol.coordinator.group.assignors.registry import Current, Subscriptions, Topics
 from sim.protocol.java.hash_order import string_order
 
 
@@ -32,9 +32,7 @@ def simple_assignor(subscriptions: Subscriptions, current: Current, topics: Topi
             [member for member in members if dealt[0] in subscribed_topics[member]] if dealt else []
         )
         targets = [
-            TopicPartition(topic, number)
-            for topic in dealt
-            for number in range(topics[topic].partition_count)
+            TopicPartition(topic, number) for topic in dealt for number in topics[topic].numbers
         ]
         for member, places in _balanced(interested, targets, current).items():
             shares[member] += places

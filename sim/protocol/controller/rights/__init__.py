@@ -1,0 +1,1 @@
+"""Decisions of the controller about rights: ACLs and delegation tokens."""

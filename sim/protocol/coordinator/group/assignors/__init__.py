@@ -1,0 +1,1 @@
+"""Assignors of the group coordinator (KIP-848, KIP-932)."""
