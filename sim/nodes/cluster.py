@@ -173,6 +173,14 @@ class Cluster:
                 return False
         return True
 
+    def serves(self, broker: NodeId) -> bool:
+        """True if clients reach the broker: its process is in service.
+
+        A new process whose former session still lasts leads in the metadata, and serves nobody.
+        """
+        node = self.brokers.get(broker)
+        return node is not None and node.running and node.listening
+
     def is_in_sync(self, name: str) -> bool:
         """True if a server works as a part of the cluster again.
 

@@ -10,7 +10,7 @@ Source: ``org.apache.kafka.streams.processor.internals.{StreamThread,StreamsProd
 from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
-from sim.ids import Offset, TopicPartition
+from sim.ids import NodeId, Offset, TopicPartition
 from sim.nodes.apps.output_batches import output_batch
 from sim.nodes.apps.task import TaskNode
 from sim.nodes.clients.consumer import read_row
@@ -29,7 +29,7 @@ from sim.protocol.streams.producers import TaskProducer, TransactionalTaskProduc
 from sim.substrate.host import Host
 from sim.trace.rows.clients import CommittedReadersRow, OutputsRow, ReadsRow, TasksRow
 from sim.trace.writer import TableWriter
-from sim.units import LONG_AGO, Bytes
+from sim.units import LONG_AGO, Bytes, Micros
 from sim.wire.record_batch import RecordBatch
 
 _CORRELATIONS_PER_PRODUCER = 1 << 28
@@ -194,6 +194,11 @@ class ProcessorNode(TaskNode):
         self.end()
 
     # -- connections: each client has its own -----------------------------------------------------
+
+    def throttled(self, port: Port, server: NodeId, until: Micros) -> None:
+        """Mutes the producer's client library; the consumer's requests wait in their channel."""
+        if port.name != "consumer":
+            super().throttled(port, server, until)
 
     def _send(self, port: Port, effect: fx.Send) -> None:
         self.channel(effect.to, _label(port, effect.channel)).send(

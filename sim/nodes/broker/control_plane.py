@@ -61,6 +61,8 @@ class MetadataPublisher:
         self._transactions.published(self._image)
         self._update_quotas()
         self._server.update_acls(self._image.acls.values())
+        if self._server.authentication is not None:
+            self._server.authentication.update_tokens(self._image.tokens)
         self._dynamic.apply(self._image)
         self.replicas.deliver(applied)
 

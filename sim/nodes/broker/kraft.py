@@ -5,14 +5,19 @@ process. That takes time: a pass loads the records committed when it begins, pub
 followed by the next one with all that were committed meanwhile. No part sees the image before, and
 heartbeats name no later offset than the published one.
 
+The first image is published once the logs are loaded and the metadata log is read up to the high
+watermark: since 3.5 this waits for no registration, so that a broker whose former session still
+lasts leads and follows in its own view before the controller knows its process. Until 3.4 the
+controller had to acknowledge first that a registered broker has caught up.
+
 Source: ``kafka.server.{BrokerServer,BrokerLifecycleManager}``,
 ``org.apache.kafka.image.loader.MetadataLoader``, ``kafka.server.metadata.BrokerMetadataPublisher``
-(4.1).
+(4.1); ``kafka.server.metadata.BrokerMetadataListener`` (3.4).
 """
 
 from collections.abc import Sequence
 
-from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition, uuid_text
+from sim.ids import NO_LEADER, BrokerEpoch, NodeId, Offset, TopicPartition, uuid_text
 from sim.nodes.broker.control_plane import Control, MetadataPublisher
 from sim.nodes.broker.settings import BrokerSettings
 from sim.nodes.controller.snapshots import write_snapshot
@@ -90,7 +95,9 @@ class KRaftControl(Control):
 
     def _forget(self) -> None:
         self.published = False
+        self._is_read = False
         self._is_caught_up = False
+        self._is_ready = False
         self._is_recovered = False
         self._changed: list[TopicPartition] = []
         self._reconfigured: list[str] = []
@@ -157,12 +164,21 @@ class KRaftControl(Control):
         lifecycle = life.BrokerLifecycle(
             introduction,
             settings.voters,
-            lambda: image.offset - 1,
+            self._applied_offset,
             settings.lifecycle,
             self._first_wait_us(),
+            process.streams.named(f"resend/{process.name}").unit,
         )
         self._lifecycle = process.add_machine("lifecycle", lifecycle)
         return {}
+
+    def _applied_offset(self) -> Offset:
+        """Offset that heartbeats report; -1 while nothing could be published.
+
+        Source: ``MetadataLoader.maybePublishMetadata``, ``BrokerMetadataListener._highestOffset``.
+        """
+        is_early = self._settings.publishes_unregistered
+        return -1 if is_early and not self._is_read else self._image.offset - 1
 
     def _first_wait_us(self) -> Micros | None:
         """Before zero the boot represents a long history: any heartbeat phase is as likely."""
@@ -222,13 +238,21 @@ class KRaftControl(Control):
         self._publish_first()
 
     def _publish_first(self) -> None:
-        """Applies the first image once metadata and logs are there, then asks to be unfenced."""
-        if self.published or not (self._is_caught_up and self._is_recovered):
-            return
-        self.published = True
-        self._publisher.put_strays_aside()
-        self._publish()
-        self._process.deliver(self._lifecycle, life.ReadyToUnfence())
+        """Applies the first image once metadata and logs are there.
+
+        Asks to be unfenced when the controller has acknowledged that the broker has caught up, too.
+
+        Source: ``BrokerServer.startup`` (3.4, 4.3), ``MetadataLoader.stillNeedToCatchUp``.
+        """
+        is_early = self._settings.publishes_unregistered
+        has_metadata = self._is_read if is_early else self._is_caught_up
+        if not self.published and has_metadata and self._is_recovered:
+            self.published = True
+            self._publisher.put_strays_aside()
+            self._publish()
+        if self.published and self._is_caught_up and not self._is_ready:
+            self._is_ready = True
+            self._process.deliver(self._lifecycle, life.ReadyToUnfence())
 
     def _unfenced(self, _port: Port, _effect: object) -> None:
         self._publisher.open_port()
@@ -253,7 +277,8 @@ class KRaftControl(Control):
         process = self._process
         self._is_loading = True
         loaded, self._waiting = self._waiting, []
-        process.call_at(process.kernel.time + self._cost_of(loaded), self._loaded, loaded)
+        known = self._quorum().high_watermark
+        process.call_at(process.kernel.time + self._cost_of(loaded), self._loaded, loaded, known)
 
     def _cost_of(self, loaded: list[Committed | SnapshotLoaded]) -> Micros:
         """Duration of a pass: records that change nothing need no publishing."""
@@ -273,8 +298,13 @@ class KRaftControl(Control):
             cost += self._publish_delays.draw()
         return cost + self._cpu.metadata_partition_us * partitions
 
-    def _loaded(self, loaded: list[Committed | SnapshotLoaded]) -> None:
-        """Applies the records of the pass, then begins the next one with those queued meanwhile."""
+    def _loaded(self, loaded: list[Committed | SnapshotLoaded], known: Offset) -> None:
+        """Applies the records of the pass, then begins the next one with those queued meanwhile.
+
+        Args:
+            loaded: The records.
+            known: High watermark of the metadata log when the pass began.
+        """
         process, image = self._process, self._image
         for effect in loaded:
             if isinstance(effect, Committed):
@@ -287,15 +317,21 @@ class KRaftControl(Control):
             self._reconfigured += image.take_reconfigured()
         if self.published:
             self._publish()
+        elif image.offset >= known:
+            self._is_read = True
+            self._publish_first()
         self._is_loading = False
         if self._waiting:
             self._load()
 
     def _write_snapshot(self, _port: Port, effect: WriteSnapshot) -> None:
-        quorum = self.observer.machine
-        assert isinstance(quorum, Quorum)
-        voters = quorum.voters_at(effect.snapshot.offset)
+        voters = self._quorum().voters_at(effect.snapshot.offset)
         write_snapshot(self._process, self._metadata_log, effect, voters)
+
+    def _quorum(self) -> Quorum:
+        machine = self.observer.machine
+        assert isinstance(machine, Quorum)
+        return machine
 
     def _publish(self) -> None:
         changed = tuple(dict.fromkeys(self._changed))

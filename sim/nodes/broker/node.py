@@ -187,10 +187,9 @@ class BrokerNode(ServerNode):
         self.replicas = self._make_replicas()
         for port, requests in self.control.build().items():
             self.route(port, *requests)
-        self._groups = self.add_machine(
-            "groups",
-            GroupCoordinator(self.node_id, self.incarnation, settings.group, lambda: self.image),
-        )
+        unit = self.streams.named(f"groups/{self.name}").unit
+        groups = GroupCoordinator(self.node_id, self.incarnation, settings.group, self._image, unit)
+        self._groups = self.add_machine("groups", groups)
         self.metadata_api = self.add_machine(
             "metadata_api", MetadataApi(self.node_id, settings.transaction.state_topic())
         )
@@ -198,7 +197,7 @@ class BrokerNode(ServerNode):
         self.transactions = BrokerTransactions(self, coordinator, self.metadata_api, self._groups)
         self.shares = BrokerShares(
             self, self.node_id, settings.shares, settings.share_coordinator, self.replicas,
-            lambda: self.image, None if self.guard is None else self.guard.api,
+            self._image, None if self.guard is None else self.guard.api,
         )  # fmt: skip
         self.performers |= self.transactions.performers | self.shares.performers
         if settings.tiered is not None:

@@ -107,6 +107,9 @@ class BrokerSettings:
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
     metadata_log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
     transaction: TransactionConfig = field(default_factory=TransactionConfig)
+    publishes_unregistered: bool = True
+    """True if the first metadata is published as soon as the metadata log is read, whether or not
+    the broker is registered (since 3.5)."""
     zookeeper: ZkBrokerSettings | None = None
     """``None``: under KRaft."""
     high_watermark_checkpoint_us: Micros = 5 * SECOND

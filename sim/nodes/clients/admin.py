@@ -23,7 +23,7 @@ from sim.protocol.messages.admin import (
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.cluster import NewTopic
 from sim.protocol.messages.delete_records import DeleteRecordsRequest
-from sim.protocol.messages.security import CreateAclsRequest
+from sim.protocol.messages.security import CreateAclsRequest, CreateDelegationTokenRequest
 from sim.substrate.host import Host
 from sim.units import MINUTE
 
@@ -89,6 +89,7 @@ class AdminNode(Node):
         quotas: tuple[QuotaAlteration, ...] = (),
         acls: tuple[Acl, ...] = (),
         configs: tuple[IncrementalAlterConfigsRequest, ...] = (),
+        tokens: tuple[CreateDelegationTokenRequest, ...] = (),
     ) -> None:
         super().__init__("admin", host, world)
         self.idle_us = 5 * MINUTE  # ``connections.max.idle.ms``, AdminClientConfig
@@ -99,6 +100,8 @@ class AdminNode(Node):
         self._acls_set: Operation | None = None
         self._configs = configs
         self._configs_set: list[Operation] = []
+        self._tokens = tokens
+        self._tokens_set: list[Operation] = []
         self._quotas_set: list[Operation] = []
         self.admin = Admin(controllers, topics)
         self._controllers = controllers
@@ -117,12 +120,22 @@ class AdminNode(Node):
         self._configs_set = [self.operate(request) for request in self._configs]
 
     @property
+    def has_tokens(self) -> bool:
+        """True if there are delegation tokens from the start."""
+        return bool(self._tokens)
+
+    def make_tokens(self) -> None:
+        """Requests the first delegation tokens, whose life begins with the response."""
+        self._tokens_set = [self.operate(request) for request in self._tokens]
+
+    @property
     def refusals(self) -> tuple[tuple[str, str], ...]:
         """Errors of all that is to be there at first besides topics; "" if it is there."""
         return (
             ("ACLs", self.acls_refused),
             ("quotas", self.quotas_refused),
             ("groups", _outcomes(self._configs_set)),
+            ("delegation tokens", _outcomes(self._tokens_set)),
         )
 
     @property

@@ -6,6 +6,7 @@ closed after a delay, in which it is muted.
 Source: ``Selector``, ``KafkaChannel``, ``SocketServer.Processor``; KIP-306.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
@@ -15,12 +16,14 @@ from sim.nodes.process.call import Call
 from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.process.process import Process
 from sim.protocol.messages.security import TlsAlert
+from sim.protocol.metadata.records import DelegationTokenRecord
 from sim.protocol.security.config import ListenerSecurity, is_tls
 from sim.protocol.security.server import ServerAuthenticator, Verdict
+from sim.protocol.security.tokens import TokenCache
 from sim.substrate.network import Connection
-from sim.trace.rows.cluster import AdmittedRequestsRow, Authentications
+from sim.trace.rows.cluster import AdmittedRequestsRow, Authentications, DelegationTokens
 from sim.trace.writer import TableWriter
-from sim.units import NEVER, Micros
+from sim.units import EPOCH_MS, MS, NEVER, Micros
 
 
 @dataclass(slots=True)
@@ -59,6 +62,9 @@ class Authentication:
         self._listener = listener
         self._sessions: dict[Connection, _Session] = {}
         self._opened = 0
+        self._tokens = TokenCache(listener.token_secret)
+        self._has_tokens = False
+        """True once the trace knows the tokens of this process."""
         self._started_us = process.kernel.time
         self._chance = process.streams.named(f"authentication/{process.name}").unit
         self._admitted: TableWriter[AdmittedRequestsRow] = process.trace.table("admitted_requests")
@@ -75,6 +81,7 @@ class Authentication:
             self._listener,
             client.certificate,
             nonce,
+            self._tokens,
             encrypted=encrypted,
             valid_until=link.validity.client_us,
         )
@@ -84,6 +91,23 @@ class Authentication:
     def closed(self, link: Connection) -> None:
         """Notes the end of a connection."""
         self._sessions.pop(link, None)
+
+    def update_tokens(self, tokens: Mapping[str, DelegationTokenRecord]) -> None:
+        """Applies the delegation tokens of new metadata.
+
+        Connections that were authenticated with one that is not there any more live on.
+
+        Source: ``DelegationTokenPublisher``.
+        """
+        update = self._tokens.update(tokens)
+        if update.applied and not self._has_tokens:
+            # Those that a process before this one knew are known to nobody now.
+            self._has_tokens = True
+            self._note_token("none", None)
+        for record in update.removed:
+            self._note_token("removed", record)
+        for record in update.applied:
+            self._note_token("applied", record)
 
     def greets(self, link: Connection) -> bool:
         """Presents the broker's certificate; false if the handshake fails.
@@ -108,6 +132,8 @@ class Authentication:
         verdict = session.authenticator.receive(
             call.request, self._process.kernel.time, self._process.host.clock_offset_us
         )
+        if verdict.token is not None:
+            self._note_token("named", verdict.token, call.link.client.name, session.number)
         if verdict.logs_in or (session.authenticator.principal and not session.is_noted):
             session.is_noted = True
             self._note(call.link, session, "authenticated")
@@ -156,6 +182,29 @@ class Authentication:
             spent = self._cpu.transfer_us(size, call.link.tls)
             at: Micros = self._process.host.network_threads.take(self._process.kernel.time, spent)
             call.link.to_client.send(verdict.response, call.correlation, at)
+
+    def _note_token(
+        self,
+        change: str,
+        record: DelegationTokenRecord | None,
+        client: str = "",
+        connection: int = -1,
+    ) -> None:
+        token, owner, expires = "", "", -1
+        if record is not None:
+            token, owner = record.token_id, record.owner
+            wall = (record.expiry_ms - EPOCH_MS) * MS
+            expires = wall - self._process.host.clock_offset_us
+        row = DelegationTokens.row(
+            self._node_id,
+            change=change,
+            token=token,
+            owner=owner,
+            expires_us=expires,
+            client=client,
+            connection=connection,
+        )
+        self._process.trace.write(self._process.kernel.time, row)
 
     def _note(
         self, link: Connection, session: _Session, event: str, error: ErrorCode = ErrorCode.NONE

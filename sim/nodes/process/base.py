@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from sim.ids import NodeId
+from sim.kernel import Call
 from sim.nodes.process.channel import Channel, Requester
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
@@ -25,6 +26,11 @@ class Node(Requester):
         self.network = world.network
         self.tearing_down = False
         """True if it is killed and its sockets are still open: data that they receive is lost."""
+        self.starting = False
+        """True if it is started and does nothing yet: its JVM loads and compiles classes."""
+        self.start_us: Micros = 0
+        """From a start until the process does anything."""
+        self._first_step: Call | None = None
         self.teardown_us: Micros = 0
         """From a kill until the sockets close: the kernel frees the memory first."""
         self._closing: list[Connection] = []
@@ -54,12 +60,25 @@ class Node(Requester):
     def start(self) -> None:
         """Starts the process, without any state of the one before.
 
-        Its port is free once the sockets of the one before are closed.
+        Its port is free once the sockets of the one before are closed. What starts before the
+        scenario's zero is the cluster that is there: its JVMs have loaded.
         """
         assert not self.running, f"{self.name} is running"
         if self.tearing_down:
             self._starts_next = True
             return
+        if self.starting:
+            return
+        if self.start_us and self.kernel.time >= 0:
+            self.starting = True
+            at = self.kernel.time + self.start_us
+            self._first_step = self.kernel.call_at(at, self._start_now)
+            return
+        self._start_now()
+
+    def _start_now(self) -> None:
+        """Begins a new incarnation, now that its code is loaded."""
+        self.starting = False
         self.incarnation += 1
         self.running = True
         self._started_us = self.kernel.time
@@ -94,6 +113,9 @@ class Node(Requester):
         if self.running:
             self._die("powered_off")
         self.tearing_down = self._starts_next = False
+        if self.starting and self._first_step is not None:
+            self.starting = False
+            self._first_step.cancel()
         self._closing = []
         self._forget()
 

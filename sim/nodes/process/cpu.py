@@ -40,6 +40,8 @@ class CpuSpec:
     """The same, for each partition that changes."""
     teardown_us: Micros = 0
     """From the kill of the process until its sockets close."""
+    start_us: Micros = 0
+    """From a start of the process until it does anything: a JVM loads classes."""
     young_bytes: Bytes = 0
     """Objects that fit into the young generation between two collections; 0: never collected."""
     young_request_bytes: Bytes = 16 * KIB

@@ -21,6 +21,8 @@ class Deliveries:
         self, sender: str, receiver: str, message: Message, sent_us: Micros, held: str
     ) -> None:
         """Adds a row for an arrived message; ``held``: cause of a delay, if any."""
+        if self._table.leaves_out():
+            return
         kind = kind_of(message)
         self._table.add(
             (self._kernel.time, sender, receiver, kind, message.size_bytes, sent_us, held)

@@ -51,7 +51,7 @@ class ServerNode(Node):
         super().__init__(name, host, world)
         self.node_id = node_id
         self.cpu = cpu
-        self.teardown_us = cpu.teardown_us
+        self.teardown_us, self.start_us = cpu.teardown_us, cpu.start_us
         self.routes: dict[type[Request], Port] = {}
         self.codec_costs: ProduceCosts | None = None
         """Codec costs of request handlers; ``None`` if no batch is ever compressed."""
@@ -473,6 +473,8 @@ class ServerNode(Node):
 
     def _note_request(self, call: Call, now: Micros, response_bytes: Bytes) -> None:
         """Writes a row for an answered request."""
+        if self._requests.leaves_out():
+            return
         request = call.request
         kind = type(request).__name__[:-7]
         if type(request) is FetchRequest and request.replica_id >= 0:

@@ -350,6 +350,11 @@ class Storage:
 
     def flush_rolled(self) -> list[tuple[PartitionLog, Offset, Micros]]:
         """Queues the fsyncs that rolls have scheduled; returns log, offset, and end of each."""
+        rolled_in = [store for store in self.manager.directories if store.has_rolled]
+        if not rolled_in:
+            return []  # thousands of idle logs are not looked at each second
+        for store in rolled_in:
+            store.has_rolled = False
         due = []
         for log in [*self.manager.logs.values(), *self.manager.futures.logs.values()]:
             rolled = log.take_rolled()

@@ -40,6 +40,7 @@ from sim.protocol.metadata.versions import (
     METADATA_VERSION,
     SUPPORTED,
     SupportedFeatures,
+    finalized,
 )
 from sim.protocol.ports import Batch, EpochEnd
 from sim.records.metadata import (
@@ -78,7 +79,7 @@ class MetadataLogConfig:
     """``metadata.max.retention.ms``, of a snapshot that is not the newest; -1: no limit."""
     snapshots: SnapshotConfig = field(default_factory=SnapshotConfig)
     features: tuple[tuple[str, int], ...] = ((FEATURE, METADATA_VERSION),)
-    """Feature levels with which log directories are formatted."""
+    """Feature levels with which log directories are formatted, or what a release implies."""
     supported: SupportedFeatures = SUPPORTED
     """Features that a registration names."""
 
@@ -389,11 +390,13 @@ def format_directories(stores: Sequence[FileStore], config: MetadataLogConfig, n
     """Mounts replaced disks, and formats new log directories as ``kafka-storage format`` does.
 
     Except ``meta.properties``, the file that marks a directory as formatted: the log manager writes
-    it.
+    it. Before 3.3 there was nothing else to write (KIP-778).
     """
+    has_bootstrap = bool(finalized(dict(config.features)))
     for store in stores:
         store.mount()
-        if not store.refuses_writes and not store.exists(META_PROPERTIES):
+        is_new = not store.refuses_writes and not store.exists(META_PROPERTIES)
+        if is_new and has_bootstrap:
             store.replace(BOOTSTRAP_CHECKPOINT, build_bootstrap(config.features, now_ms))
 
 
