@@ -42,6 +42,7 @@ from sim.scenario.rules import (
     replication,
     share_groups,
     tasks,
+    topic_configs,
     transactions,
     zookeeper,
 )
@@ -52,7 +53,7 @@ from sim.scenario.rules.assignments import assignment
 from sim.scenario.rules.rebalance import with_rebalance
 from sim.scenario.scenario import Scenario
 from sim.scenario.schema.file import ScenarioModel
-from sim.scenario.settings import partitioners
+from sim.scenario.settings import partitioners, proposed
 from sim.scenario.settings import registry as settings
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.names import check_name
@@ -89,9 +90,10 @@ def assemble(model: ScenarioModel, name: str, directory: Path | None = None) -> 
         model, cluster, topics, (*producers, *consumers, *processors, *mirrored)
     )
     tiered.check_readers(topics, consumers)
-    internal_topics.check(model, cluster, producers, consumers, processors, connected)
-    _check_behaviours(model, cluster, consumers)
+    internal_topics.check(cluster, producers, consumers, processors, connected)
+    _check_behaviours(model, cluster, (*consumers, *processors))
     positions = _positions(model, cluster)
+    group_rules.check_fences(processors, positions)
     release_rules.check_transactions(cluster, positions, producers, processors, connected)
     acls.check_clients(cluster, producers, consumers)
     altered = any(fault.kind.has_key("quota") for fault in model.faults)
@@ -125,7 +127,7 @@ def assemble(model: ScenarioModel, name: str, directory: Path | None = None) -> 
             lambda: quotas.quotas_of(model.quotas, targets.client_ids, targets.addresses, cluster),
         ),
         acls=_below(("acls",), lambda: acls.first_acls(model.acls, cluster)),
-        groups=groups.groups_of(model.groups, cluster, consumers, positions),
+        groups=groups.groups_of(model.groups, cluster, (*consumers, *processors), positions),
         name=name,
     )
     _below(("faults",), lambda: _check_faults(scenario))
@@ -147,6 +149,7 @@ def _check_faults(scenario: Scenario) -> None:
     tiered.check_faults(faults, scenario.topics, has_store=cluster.object_store is not None)
     has_ensemble = cluster.zookeeper is not None
     zookeeper.check_faults(faults, zookeeper=has_ensemble, version=cluster.kafka)
+    topic_configs.check_faults(faults, scenario.behaviours)
     load.check_surges(scenario.producers, faults)
 
 
@@ -155,24 +158,25 @@ def _check_groups(
 ) -> None:
     """Check that the members of each group agree on what it is."""
     rebalance_rules.check_instances(consumers)
-    group_rules.check_one_protocol(consumers)
     kinds = {"consumer": group_rules.GENERAL_SINCE, "share": share_groups.SINCE}
     release_rules.check_groups(consumers, kinds)
-    share_groups.check_groups(consumers, [task.group for task in processors])
+    task_groups = [task.group for task in processors]
+    group_rules.check_tasks(consumers, processors)
+    share_groups.check_groups(consumers, task_groups)
 
 
 def _check_behaviours(
-    model: ScenarioModel, cluster: ClusterSpec, consumers: tuple[ConsumerSpec, ...]
+    model: ScenarioModel, cluster: ClusterSpec, members: group_rules.Members
 ) -> None:
     """Check that behaviours that the file names go with what keeps its logs and its metadata."""
     given, governed = model.behaviours, cluster.zookeeper is not None
     _below(("behaviours",), lambda: replication.check_behaviours(cluster.replication, given))
     _below(("behaviours",), lambda: zookeeper.check_behaviours(given, zookeeper=governed))
     known = _positions(model, cluster)
-    settled = cluster.config
-    _below(("cluster", "config"), lambda: group_rules.check_intervals(settled, known))
+    _below(("cluster", "config"), lambda: group_rules.check_intervals(cluster.config, known))
+    proposed.check_all(model.cluster.config, {n: t.config for n, t in model.topics.items()}, known)
     _below(("behaviours",), lambda: transactions.check_behaviours(given, known))
-    group_rules.check_coordinator(given, known, cluster.config, consumers)
+    group_rules.check_coordinator(given, known, cluster.config, members)
 
 
 def _positions(model: ScenarioModel, cluster: ClusterSpec) -> Mapping[str, str]:
@@ -447,7 +451,7 @@ class _Clients:
         output = self._topic("output", model.output)
         self._check_times(model.start_us, model.stop_us)
         self._check_rack(model.rack)
-        processor = tasks.processor(model, self._cluster, output)
+        processor = tasks.processor(model, self._cluster, output, self._rebalance)
         _below(
             ("record.size",),
             lambda: cross_rules.check_record(model.record_size, processor.producer, output),

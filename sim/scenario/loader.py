@@ -18,6 +18,7 @@ from sim.scenario.overrides import apply as changes
 from sim.scenario.scenario import Scenario
 from sim.scenario.schema.file import ScenarioModel
 from sim.scenario.text.capsules import unpacked
+from sim.scenario.text.hardware_files import included
 from sim.scenario.text.problems import KeyPath, Problem, nearest, scenario_error
 from sim.scenario.text.yaml import Document, ReadError, read
 
@@ -78,6 +79,7 @@ def load_text(
     try:
         document = unpacked(read(text, name))
         changes.apply(document, overrides)
+        included(document, directory)
     except ReadError as error:
         raise scenario_error(error.origin, error.problem) from None
     try:
@@ -93,6 +95,10 @@ def load_data(data: object, name: str = "scenario.yaml") -> Scenario:
         ScenarioError: If it cannot be run; a line for each mistake.
     """
     document = Document(data)
+    try:
+        included(document, None)
+    except ReadError as error:
+        raise scenario_error(error.origin, error.problem) from None
     try:
         return assemble(_validated(document), Path(name).stem)
     except Problem as problem:

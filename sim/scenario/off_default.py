@@ -1,11 +1,14 @@
 """Values of a scenario that differ from their defaults: a run card must show them.
 
-Kafka's settings are compared with Kafka's defaults, the cluster's figures with ours. What every
+Kafka's settings are compared with Kafka's defaults, those of a task's clients with what Streams
+gives them, the cluster's figures with ours. What every
 scenario says for itself (topics, workloads, faults) has no default and is not listed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
 
 from sim.scenario.behaviours.registry import DEFAULTS
 from sim.scenario.model.cluster import ClusterSpec
@@ -13,12 +16,16 @@ from sim.scenario.model.hardware import HardwareModel
 from sim.scenario.model.machines import CpuModel, DiskModel, HeapModel, NetworkModel
 from sim.scenario.model.types import Strict
 from sim.scenario.rules import hardware
+from sim.scenario.rules.tasks import client_defaults
 from sim.scenario.scenario import OffDefault, Scenario
 from sim.scenario.settings.registry import default_of
 from sim.scenario.settings.resolved import Config
 from sim.scenario.settings.types import Scope, as_kafka_writes
 from sim.scenario.text.plain import Plain
 from sim.scenario.text.quantities import show_size
+
+NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+"""Defaults that are all Kafka's."""
 
 
 def off_default(scenario: Scenario) -> Scenario:
@@ -78,9 +85,10 @@ def _of_topics_and_clients(scenario: Scenario) -> Iterator[OffDefault]:
         yield from _settings("consumer", f"consumers.{consumer.name}.config", consumer.config)
     for task in scenario.processors:
         path = f"processors.{task.name}.config"
-        yield from _settings("streams", path, task.config)
-        yield from _settings("consumer", f"{path}.consumer", task.consumer)
-        yield from _settings("producer", f"{path}.producer", task.producer)
+        own = client_defaults(task)
+        yield from _settings("streams", path, task.config, own["streams"])
+        yield from _settings("consumer", f"{path}.consumer", task.consumer, own["consumer"])
+        yield from _settings("producer", f"{path}.producer", task.producer, own["producer"])
     for connector in scenario.connectors:
         path = f"connectors.{connector.name}.config"
         client: Scope = "producer" if connector.is_source else "consumer"
@@ -100,11 +108,21 @@ def _of_regions(scenario: Scenario) -> Iterator[OffDefault]:
                 yield replace(option, path=f"clusters.{other.alias}.{option.path}")
 
 
-def _settings(scope: Scope, path: str, config: Config) -> Iterator[OffDefault]:
+def _settings(
+    scope: Scope, path: str, config: Config, own: Mapping[str, object] = NOTHING
+) -> Iterator[OffDefault]:
+    """Settings that differ from their default: Kafka's, or in ``own`` the application's."""
     for name, value in config.items():
-        default = default_of(scope, name, config.version)
+        default = own.get(name, default_of(scope, name, config.version))
         if value != default:
-            yield OffDefault(f"{path}.{name}", as_kafka_writes(value), as_kafka_writes(default))
+            yield OffDefault(f"{path}.{name}", as_kafka_writes(value), _written(default))
+
+
+def _written(default: object) -> str:
+    """A default as Kafka's documentation writes it."""
+    if default is None or isinstance(default, bool | int | float | str):
+        return as_kafka_writes(default)
+    return str(default)
 
 
 def _figures(path: str, found: Strict, default: Strict) -> Iterator[OffDefault]:

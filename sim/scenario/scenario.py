@@ -7,8 +7,8 @@ are in it: the others have Kafka's default, or the loader would have refused the
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, TypeVar, cast
 
 import yaml
@@ -28,10 +28,12 @@ from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.groups import GroupSpec
 from sim.scenario.model.machines import CpuModel, QuantilesModel
 from sim.scenario.model.run import Expectation, RunModel
+from sim.scenario.model.tokens import TOKEN_SETTINGS
 from sim.scenario.model.topics import TopicSpec
 from sim.scenario.settings import partitioners
 from sim.scenario.settings import raft as settings_raft
 from sim.scenario.settings import zookeeper as settings_zookeeper
+from sim.scenario.settings.proposed import NAMES as PROPOSED
 from sim.scenario.settings.registry import default_of
 from sim.scenario.text.plain import Plain
 
@@ -40,7 +42,13 @@ T = TypeVar("T")
 _OPTIONAL: Final = ("processors", "connectors", "clusters", "mirrors", "quotas", "acls", "groups")
 """Keys that are written only with something below them."""
 
-_LATER: Final = ("follower.fetch.last.tiered.offset.enable", "cordoned.log.dirs")
+_LATER: Final = (
+    "follower.fetch.last.tiered.offset.enable",
+    "cordoned.log.dirs",
+    "group.share.initialize.retry.interval.ms",
+    *TOKEN_SETTINGS,
+    *PROPOSED,
+)
 """Brokers' settings that are written only off their default, so that they moved no digest."""
 
 _OF_OTHERS: Final = ("cluster", "topics", "producers", "consumers", "faults", "expect")
@@ -97,14 +105,24 @@ class Scenario:
     """Its file's name, without the ending."""
     off_default: tuple[OffDefault, ...] = ()
     """Every setting and quantity off its default, for the run card."""
+    _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Texts made of it once: the run card is written twice, and YAML is slow to write."""
 
     def as_yaml(self) -> str:
         """The text of ``scenario.yaml`` in a run directory; loading it gives the same scenario."""
-        return _dump(document(self))
+        return self._once("yaml", lambda: _dump(document(self)))
 
     @property
     def digest(self) -> str:
         """SHA-256 of :meth:`as_yaml`, the seed left out."""
+        return self._once("digest", self._digest)
+
+    def _once(self, name: str, make: Callable[[], str]) -> str:
+        if name not in self._texts:
+            self._texts[name] = make()
+        return self._texts[name]
+
+    def _digest(self) -> str:
         plain = document(self)
         del cast("dict[str, Plain]", plain["run"])["seed"]
         whole = [_dump(plain), *(text for pair in self.modules for text in pair)]
@@ -207,14 +225,17 @@ def _behaviours(scenario: Scenario) -> dict[str, Plain]:
     """Those that mean something here; a scenario without mirrors has none of mirrors.
 
     Races are written out where they are run, and where threads are preempted, so that they move no
-    digest of other scenarios.
+    digest of other scenarios; quiet ones where they are not as the version has them.
     """
+    version = scenario.cluster.kafka
+    unsaid = {each.name: each.at(version) for each in behaviours.BEHAVIOURS if each.is_quiet}
     is_open = scenario.cluster.cpu.preempted != CpuModel.model_construct().preempted
-    races = {} if is_open else {race.name: race.default for race in RACES}
+    if not is_open:
+        unsaid |= {race.name: race.default for race in RACES}
     return {
         name: choice
         for name, choice in _applying(scenario.cluster, scenario.behaviours).items()
-        if (scenario.mirrors or not name.startswith("mirror.")) and races.get(name) != choice
+        if (scenario.mirrors or not name.startswith("mirror.")) and unsaid.get(name) != choice
     }
 
 

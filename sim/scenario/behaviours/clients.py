@@ -150,7 +150,8 @@ BEHAVIOURS_OF_CLIENTS: Final[tuple[Behaviour, ...]] = (
         (
             Choice(
                 "eager",
-                changes="every member gives up everything",
+                changes="as the client's release does: every member gives up everything, but tasks "
+                "of Streams since 2.4 only what moves",
                 risk="a whole group stops for each rebalance",
             ),
             Choice("cooperative", "", "cooperative-sticky: only what moves is given up"),
@@ -202,6 +203,21 @@ BEHAVIOURS_OF_CLIENTS: Final[tuple[Behaviour, ...]] = (
             Choice("none", changes="it is never refused, but waits before its next change"),
         ),
         side="client",
+    ),
+    Behaviour(
+        "rights.heartbeat_topics",
+        "KAFKA-18813, KIP-932",
+        "of which groups' heartbeats a broker checks Describe on the topics that a member names",
+        (
+            Choice("all", "4.1", "of consumer groups and of share groups"),
+            Choice("consumer", "4.0", "of consumer groups"),
+            Choice(
+                "none",
+                changes="of none: a member gets partitions of topics whose existence is hidden",
+                risk="none for data; a client sees how many partitions a topic has",
+            ),
+        ),
+        is_quiet=True,
     ),
     Behaviour(
         "mirror.translation",

@@ -56,6 +56,46 @@ BEHAVIOURS_OF_PRODUCERS: Final[tuple[Behaviour, ...]] = (
         side="client",
     ),
     Behaviour(
+        "client.batch_split",
+        "KIP-126, KAFKA-8350",
+        "what a producer does with a batch that its leader finds too large",
+        (
+            Choice(
+                "halves",
+                "4.2",
+                "it splits it to batch.size, and what is too large again in halves",
+            ),
+            Choice(
+                "batch_size",
+                "0.11",
+                "it splits it to batch.size, again and again where max.message.bytes is smaller",
+                risk="records that each would be taken fail after delivery.timeout.ms",
+            ),
+            Choice(
+                "none",
+                changes="the batch fails",
+                risk="records that each would be taken fail",
+            ),
+        ),
+        side="client",
+        is_quiet=True,
+    ),
+    Behaviour(
+        "client.producer_id_refusal",
+        "KAFKA-13668",
+        "what an idempotent producer does without a right that gives it a producer id",
+        (
+            Choice("retry", "3.6", "what waits fails, and the next record asks again"),
+            Choice(
+                "fatal",
+                changes="what waits fails, and every record after it, until it is restarted",
+                risk="a producer that gets its right too late sends nothing any more",
+            ),
+        ),
+        side="client",
+        is_quiet=True,
+    ),
+    Behaviour(
         "transaction.reload",
         "KAFKA-9307",
         "what a transaction coordinator does with ids that it has when it reads their partition",

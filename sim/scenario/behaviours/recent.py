@@ -25,6 +25,26 @@ BEHAVIOURS_OF_RECENT_RELEASES: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "group.classic_join",
+        "KAFKA-20640",
+        "whether a member of the classic protocol may join a consumer group where "
+        "group.consumer.migration.policy is disabled",
+        (
+            Choice(
+                "by_policy",
+                "",
+                "no: INCONSISTENT_GROUP_PROTOCOL, which ends the consumer",
+                backports=("4.3.1",),
+            ),
+            Choice(
+                "admitted",
+                changes="yes, whatever the policy is",
+                risk="none for data; the group keeps members of both protocols for good",
+            ),
+        ),
+        is_quiet=True,
+    ),
+    Behaviour(
         "group.commit_fencing",
         "KIP-1251",
         "which commits of a member of an older epoch are taken (group.protocol: consumer)",

@@ -56,6 +56,9 @@ class Behaviour:
     meaning: str
     positions: tuple[Choice, ...]
     side: Side = "server"
+    is_quiet: bool = False
+    """True if a scenario is written out without it where it is as the scenario's version has it, so
+    that it moves no digest of scenarios that were there before it."""
 
     @property
     def default(self) -> str:

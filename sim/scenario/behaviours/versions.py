@@ -3,7 +3,8 @@
 A version chooses what each behaviour was then (see :mod:`sim.scenario.behaviours.registry`), in
 the first release of its line: "3.4" is 3.4.0, "0.10" is 0.10.0.0. It decides which settings there
 are and their defaults (:mod:`sim.scenario.settings.facts`), read in the last release of the line.
-The control plane is KRaft's, or that of ZooKeeper with ``cluster.zookeeper``.
+The control plane is KRaft's, of 3.3 before there was one, or that of ZooKeeper with
+``cluster.zookeeper``.
 """
 
 from typing import Final

@@ -41,6 +41,9 @@ def producer_config(config: Config, behaviours: Mapping[str, str]) -> ProducerCo
             "max.in.flight.requests.per.connection"
         ),
         skips_backoff_on_leader_hint=behaviours["client.leader_hints"] == "on",
+        retries_refused_identity=behaviours["client.producer_id_refusal"] == "retry",
+        splits_batches=behaviours["client.batch_split"] != "none",
+        halves_parts=behaviours["client.batch_split"] == "halves",
         tracks_epochs=behaviours["client.metadata"] == "newest",
         metadata_max_age_us=config.micros("metadata.max.age.ms"),
         partitioner_adaptive_partitioning_enable=config.flag(

@@ -37,6 +37,7 @@ from sim.scenario.build.workloads import surges_of, workload_of
 from sim.scenario.model import authentication
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ServerSpec
+from sim.scenario.model.tokens import first_tokens
 from sim.scenario.releases import upgrades
 from sim.scenario.rules import share_groups
 from sim.scenario.rules.internal_topics import offsets_topic
@@ -196,6 +197,8 @@ class Builder:
         kernel = self.kernel
 
         def note(operation: str, size: int, started: Micros, file: str) -> None:
+            if table.leaves_out():
+                return
             table.add((kernel.now(), node, number, operation, size, started, file))
 
         disk.on_io = note
@@ -212,6 +215,7 @@ class Builder:
             host, self.cluster, governing, topics, self.bootstrap,
             self.scenario.quotas, self.scenario.acls,
             tuple(group.request() for group in self.scenario.groups if group.own),
+            first_tokens(self.scenario.cluster),
         )  # fmt: skip
         self.cluster.add(admin)
         return admin

@@ -23,7 +23,7 @@ def partitioner_of(spec: ProducerSpec, kafka: str) -> MakePartitioner | None:
     """Maker of a producer's partitioner; ``None`` for the built-in one, which transactions have.
 
     Raises:
-        SimulationError: If the user's file cannot be run, or its class cannot be made.
+        SimulationError: If the user's file or entry point cannot be run, or its class made.
     """
     given = spec.config.text("partitioner.class")
     if not given or spec.config.text("transactional.id"):
@@ -32,7 +32,11 @@ def partitioner_of(spec: ProducerSpec, kafka: str) -> MakePartitioner | None:
     own = names.own_class(given)
     if own is not None:
         made = _class(own, spec.partitioner_source)
-        return lambda _: OwnPartitioner(_instance(own, made), spec.topic, asks_again=again)
+        return lambda _: OwnPartitioner(_instance(given, made), spec.topic, asks_again=again)
+    offered = names.offered(given)
+    if offered is not None:
+        loaded = _loaded(offered)
+        return lambda _: OwnPartitioner(_instance(given, loaded), spec.topic, asks_again=again)
     if given == names.ROUND_ROBIN:
         return lambda _: RoundRobinPartitioner(asks_again=again)
     if given == names.UNIFORM_STICKY:
@@ -51,19 +55,33 @@ def _class(own: names.OwnClass, source: str) -> Any:  # noqa: ANN401 - a user's 
     try:
         exec(compile(source, own.file, "exec"), module.__dict__)  # noqa: S102 - named by the user
     except Exception as error:
-        raise _failed(own, error) from error
+        raise _failed(f"{own.file}:{own.name}", error) from error
     return getattr(module, own.name)
 
 
-def _instance(own: names.OwnClass, made: Any) -> Any:  # noqa: ANN401 - a user's class
+def _loaded(offered: names.Offered) -> Any:  # noqa: ANN401 - a user's class
+    try:
+        made = names.entry_of(offered).load()
+    except Exception as error:
+        raise _failed(offered.value, error) from error
+    if not callable(getattr(made, "partition", None)):
+        raise SimulationError(
+            f"partitioner.class {offered.value}: {made!r} has no method partition; allowed: a "
+            f"class with def partition(self, ...); mend the entry point of {offered.distribution}"
+        )
+    return made
+
+
+def _instance(given: str, made: Any) -> Any:  # noqa: ANN401 - a user's class
     try:
         return made()
     except Exception as error:
-        raise _failed(own, error) from error
+        raise _failed(given, error) from error
 
 
-def _failed(own: names.OwnClass, error: Exception) -> SimulationError:
+def _failed(given: str, error: Exception) -> SimulationError:
     return SimulationError(
-        f"partitioner.class {own.file}:{own.name}: {type(error).__name__}: {error}; "
-        "a class that can be made without arguments; mend the file beside the scenario"
+        f"partitioner.class {given}: {type(error).__name__}: {error}; "
+        "a class that can be made without arguments; mend the file beside the scenario, or the "
+        "distribution that offers it"
     )

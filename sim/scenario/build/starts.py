@@ -22,6 +22,9 @@ BROKERS_SPREAD_US: Micros = 5 * SECOND
 TOPICS_AT: Micros = -10 * SECOND
 """Instant at which the administrator creates the topics."""
 
+TOKENS_AT: Micros = -1 * SECOND
+"""Instant at which the first delegation tokens are made: their lives begin shortly before zero."""
+
 
 def start_of(node: NodeId, name: str, streams: Streams) -> Micros:
     """Start of a server, by its ``node.id`` and its printed name; uniform over its spread."""

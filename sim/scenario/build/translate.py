@@ -19,11 +19,17 @@ from sim.protocol.broker.replication_quotas import ReplicationQuotaConfig
 from sim.protocol.broker.truncation.new_epoch import NewEpoch
 from sim.protocol.broker.truncation.out_of_range import OutOfRange
 from sim.protocol.broker.truncation.registry import TRUNCATIONS
-from sim.protocol.coordinator.group.context import GroupConfig, ModernGroupConfig
+from sim.protocol.coordinator.group.context import (
+    GroupConfig,
+    ModernGroupConfig,
+    ShareStatesConfig,
+)
+from sim.protocol.coordinator.group.migration_policy import MigrationPolicy
 from sim.protocol.coordinator.group.missing_sync import MissingSync
 from sim.protocol.coordinator.transaction.config import TransactionConfig
 from sim.protocol.kraft.metadata_snapshot import SnapshotConfig
 from sim.protocol.kraft.types import QuorumConfig
+from sim.protocol.metadata.versions import SupportedFeatures
 from sim.protocol.security.config import is_tls
 from sim.records.consumer_offsets import OffsetsForm
 from sim.scenario.behaviours.versions import is_since
@@ -38,7 +44,6 @@ from sim.scenario.model.machines import (
 from sim.scenario.rules import groups as group_rules
 from sim.scenario.rules.replication import balance_interval_us
 from sim.scenario.rules.topic_configs import inherited_configs
-from sim.scenario.settings.facts import supported_features
 from sim.scenario.settings.resolved import Config
 from sim.scenario.settings.types import LONG_MAX
 from sim.substrate.disk import DiskSpec
@@ -88,6 +93,7 @@ def replica_config(
         checks_broker_epochs=behaviours["isr.broker_epochs"] == "kip903",
         refuses_former_process=behaviours["fetch.former_process"] == "refuse",
         waits_for_eligible=behaviours["high_watermark.waits_for"] == "eligible",
+        assigns_by_image=behaviours["directories.broker_epoch"] == "image",
         new_epoch=NewEpoch(behaviours["follower.new_epoch"]),
         truncates_first=behaviours["follower.diverging"] == "truncate",
         unloads_at_once=behaviours["group.unload"] == "at_once",
@@ -184,12 +190,15 @@ def group_config(config: Config, behaviours: Mapping[str, str]) -> GroupConfig:
             config.micros("group.consumer.assignment.interval.ms") if batched else 0,
         ),
         consumer_assignors=config.words("group.consumer.assignors"),
+        migration=MigrationPolicy(config.text("group.consumer.migration.policy")),
+        refuses_classic_joins=behaviours["group.classic_join"] == "by_policy",
         share=ModernGroupConfig(
             config.micros("group.share.session.timeout.ms"),
             config.micros("group.share.heartbeat.interval.ms"),
             config.number("group.share.max.size"),
             config.micros("group.share.assignment.interval.ms") if batched else 0,
         ),
+        share_states=_share_states_config(config),
         offsets_partition_count=config.number("offsets.topic.num.partitions"),
         retention_us=config.number("offsets.retention.minutes") * MINUTE,
         expiry_interval_us=config.micros("offsets.retention.check.interval.ms"),
@@ -199,6 +208,20 @@ def group_config(config: Config, behaviours: Mapping[str, str]) -> GroupConfig:
         has_topic_ids=behaviours["group.committed_topic"] == "id",
         has_id_field=is_since(config.version, "4.1"),
         size_max=config.number("group.max.size"),
+    )
+
+
+def _share_states_config(config: Config) -> ShareStatesConfig:
+    """Rules of the release for states of share partitions.
+
+    Source: ``GroupMetadataManager.{subscribedTopicsChangeMap,shareGroupHeartbeat}`` (4.1 to 4.3).
+    """
+    retry = "group.share.initialize.retry.interval.ms"
+    has_retry = config.has(retry)
+    return ShareStatesConfig(
+        config.micros(retry) if has_retry else 2 * config.micros("offsets.commit.timeout.ms"),
+        of_subscribed=is_since(config.version, "4.2"),
+        waits_for_target=is_since(config.version, "4.3"),
     )
 
 
@@ -273,7 +296,9 @@ def more_features(levels: Mapping[str, int], *, shares: bool) -> tuple[tuple[str
     return tuple((name, level) for name, level in found.items() if level)
 
 
-def metadata_log_config(config: Config, features: Mapping[str, int]) -> MetadataLogConfig:
+def metadata_log_config(
+    config: Config, features: Mapping[str, int], supported: SupportedFeatures
+) -> MetadataLogConfig:
     """The metadata log of servers, and the features with which they are formatted."""
     return MetadataLogConfig(
         segment_bytes=config.number("metadata.log.segment.bytes"),
@@ -283,9 +308,10 @@ def metadata_log_config(config: Config, features: Mapping[str, int]) -> Metadata
         snapshots=SnapshotConfig(
             config.number("metadata.log.max.record.bytes.between.snapshots"),
             config.micros("metadata.log.max.snapshot.interval.ms"),
+            supported,
         ),
         features=tuple(features.items()),
-        supported=supported_features(config.version),
+        supported=supported,
     )
 
 
@@ -303,6 +329,7 @@ def cpu_spec(cpu: CpuModel) -> CpuSpec:
         spread(cpu.metadata_publish),
         cpu.metadata_partition_us,
         cpu.teardown_us,
+        cpu.start_us,
         cpu.young_bytes,
         cpu.young_request_bytes,
         spread(cpu.young_pause),
@@ -350,6 +377,7 @@ def network_spec(network: NetworkModel) -> NetworkSpec:
         cross_rack=spread(network.cross_rack),
         client=spread(network.client or network.same_rack),
         bandwidth_bits=network.bandwidth_bytes_per_s * 8,
+        switch_buffer_bytes=network.switch_buffer_bytes or 0,
     )
 
 

@@ -73,6 +73,7 @@ _SHOWN: Final[dict[Form, Callable[[Any], Plain]]] = {
     "broker config": lambda changes: {change.name: change.value for change in changes},
     "broker": server_name,
     "brokers": lambda nodes: [server_name(node) for node in nodes],
+    "token": lambda token: token.name,
     "release": lambda release: release.name,
     "metadata release": lambda release: release.name,
     "faults": lambda choices: [_what(choice) | _lasting(choice) for choice in choices],

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from sim.checking.outcomes.latency import BATCHES_KEPT
 from sim.scenario.estimate.storage import Storage, storage
 from sim.scenario.estimate.traffic import Work, work
 from sim.scenario.scenario import Scenario
@@ -39,6 +40,9 @@ _UNWRITTEN: Final = 0.85
 
 _REQUEST_BYTES: Final[Bytes] = 600
 _RECORD_BYTES: Final[Bytes] = 25
+_BATCH_BYTES: Final[Bytes] = 210
+"""Of a batch whose instants are no longer kept: what the verdict keeps of its outcome."""
+
 _SERVER_BYTES: Final[Bytes] = 3_500 * KIB
 
 BASE_BYTES: Final[Bytes] = 160 * MIB
@@ -121,7 +125,9 @@ class Estimate:
         """Memory for this load, beyond that of a run without any."""
         servers = sum(len(scenario.cluster.servers) for scenario, _ in self.works)
         pages = sum(_dirty(scenario, work) for scenario, work in self.works)
-        objects = self.requests * _REQUEST_BYTES + self.records * _RECORD_BYTES
+        recent = min(1.0, BATCHES_KEPT / max(1.0, self.batches))
+        objects = recent * (self.requests * _REQUEST_BYTES + self.records * _RECORD_BYTES)
+        objects += (1 - recent) * self.batches * _BATCH_BYTES
         return round(0.9 * pages + objects + servers * _SERVER_BYTES)
 
 

@@ -18,6 +18,7 @@ from sim.protocol.messages.admin import QuotaAlteration
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.messages.cluster import NewTopic
 from sim.protocol.metadata.versions import FEATURE
+from sim.protocol.security.tokens import NamedToken
 from sim.protocol.zk_mode.znodes import CONTROL_REQUESTS
 from sim.scenario import tiered
 from sim.scenario.behaviours.versions import before
@@ -26,6 +27,7 @@ from sim.scenario.faults.targets import Targets
 from sim.scenario.model.acls import acls_of, check_has_authorizer
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.machines import LatencyModel
+from sim.scenario.model.tokens import named_token
 from sim.scenario.releases import upgrades
 from sim.scenario.rules import cross as cross_rules
 from sim.scenario.rules import hardware
@@ -296,6 +298,21 @@ class _Entry:
         check_has_authorizer(self.cluster)
         return acls_of(model)
 
+    def token(self, key: Key, name: str) -> NamedToken:
+        """A delegation token of the scenario."""
+        try:
+            return named_token(self.cluster, name)
+        except Problem as problem:
+            raise problem.below(key.name) from None
+
+    def user(self, key: Key, name: str) -> str:
+        """A user of the clients' listener."""
+        security = self.cluster.security
+        known = () if security is None else tuple(security.users)
+        if name not in known:
+            raise Problem((key.name,), f"no user {name!r}", one_of(known), nearest(name, known))
+        return name
+
     def release(self, _: Key, name: str) -> Release:
         """A release, with the levels to which its features are upgraded."""
         return Release(name, before(name), tuple(upgrades.levels_of(name).items()))
@@ -339,6 +356,8 @@ _RESOLVERS: Final[dict[Form, Callable[[_Entry, Key, Any], object]]] = {
     "brokers": _Entry.brokers,
     "quota": _Entry.quota,
     "acl": _Entry.acl,
+    "token": _Entry.token,
+    "user": _Entry.user,
     "release": _Entry.release,
     "metadata release": _Entry.metadata_release,
     "faults": _Entry.choices,

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from sim.protocol.acls import ALL, ANONYMOUS, ANY, CLUSTER, Acl
 from sim.protocol.authorization import AuthorizerConfig
-from sim.protocol.rights.caller import ClientIdentity
+from sim.protocol.rights.caller import HEARTBEATS, ClientIdentity
 from sim.scenario.model.authentication import principal_of
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
@@ -39,9 +39,13 @@ _OPERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
         *("Alter", "Describe"),
     ),
     "transactional-id": ("Describe", "Write"),
-    "delegation-token": ("Describe",),
 }
 """Operations on each type of resource, besides All."""
+
+_ABSENT: Final[Mapping[str, Mapping[str, str]]] = {
+    "transactional-id": {"TwoPhaseCommit": "transactions have one phase (KIP-939)"},
+}
+"""Others of Kafka's that no request requires here, with the reason."""
 
 _PRINCIPAL: Final = re.compile(r"User:.+")
 
@@ -50,13 +54,16 @@ class AclModel(Strict, frozen=True):
     """A right of a principal, or its denial: one operation or several on one resource."""
 
     quiet: ClassVar[Fields] = ("pattern", "permission", "host")
+    absent: ClassVar[Mapping[str, str]] = {
+        "delegation.token": "only who describes tokens needs it, and nobody does",
+        "user.principal": "its users request tokens for themselves alone (KIP-373)",
+    }
 
     principal: str = Field(description="User:NAME, or User:* for everybody")
     operation: Words = Field(description="as kafka-acls writes it: Read, Write, Describe, All, …")
     topic: str | None = Field(None, description="by its name or prefix; * for every one")
     group: str | None = Field(None, description="likewise")
     transactional_id: str | None = Field(None, alias="transactional.id", description="likewise")
-    delegation_token: str | None = Field(None, alias="delegation.token", description="likewise")
     on_cluster: Literal[True] | None = Field(None, alias="on.cluster")
     pattern: Literal["literal", "prefixed"] = "literal"
     permission: Literal["allow", "deny"] = "allow"
@@ -71,7 +78,6 @@ class AclModel(Strict, frozen=True):
             "topic": self.topic,
             "group": self.group,
             "transactional-id": self.transactional_id,
-            "delegation-token": self.delegation_token,
             "cluster": CLUSTER if self.on_cluster else None,
         }
         return {kind: name for kind, name in named.items() if name is not None}
@@ -81,7 +87,6 @@ _KEYS: Final = {
     "topic": "topic",
     "group": "group",
     "transactional-id": "transactional.id",
-    "delegation-token": "delegation.token",
     "cluster": "on.cluster",
 }
 
@@ -104,6 +109,10 @@ def acls_of(model: AclModel) -> tuple[Acl, ...]:
     check_principal("principal", model.principal)
     for operation in model.operation:
         known = (ALL, *_OPERATIONS[kind])
+        absent = _ABSENT.get(kind, {}).get(operation)
+        if absent is not None:
+            found = f"{operation} on a {kind}, which is not simulated: {absent}"
+            raise Problem(("operation",), found, one_of(known))
         if operation not in known:
             found = f"no operation {operation!r} on a {kind}"
             raise Problem(("operation",), found, one_of(known), nearest(operation, known))
@@ -251,8 +260,19 @@ def super_users(config: Config) -> tuple[str, ...]:
     return tuple(filter(None, (each.strip() for each in config.text("super.users").split(";"))))
 
 
+TOPICS_CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
+    "all": HEARTBEATS,
+    "consumer": HEARTBEATS[:1],
+    "none": (),
+}
+"""By the position of ``rights.heartbeat_topics``."""
+
+
 def authorizer_config(
-    cluster: ClusterSpec, producers: Iterable[ProducerSpec], consumers: Iterable[ConsumerSpec]
+    cluster: ClusterSpec,
+    producers: Iterable[ProducerSpec],
+    consumers: Iterable[ConsumerSpec],
+    behaviours: Mapping[str, str],
 ) -> AuthorizerConfig | None:
     """A broker's authorizer; ``None`` without one."""
     config = cluster.config
@@ -269,6 +289,7 @@ def authorizer_config(
         clients,
         super_users(config),
         allows_by_default=config.flag("allow.everyone.if.no.acl.found"),
+        topics_checked=TOPICS_CHECKED[behaviours["rights.heartbeat_topics"]],
     )
 
 

@@ -79,6 +79,11 @@ class ProcessorSpec(ProcessorModel, frozen=True):
         return numbered_or_none(self.consumer.text("group.instance.id"), self.count)
 
     @property
+    def membership(self) -> str:
+        """``group.protocol``: classic or consumer."""
+        return self.consumer.text("group.protocol")
+
+    @property
     def is_exactly_once(self) -> bool:
         """True if offsets are committed in the transactions of the outputs."""
         return self.config.text("processing.guarantee") != "at_least_once"

@@ -19,6 +19,7 @@ from sim.protocol.security.config import (
     is_tls,
 )
 from sim.protocol.security.principals import name_of, rules_of
+from sim.protocol.security.tokens import password_of
 from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
@@ -29,6 +30,7 @@ from sim.scenario.model.security import (
     LoginModel,
     SecurityModel,
 )
+from sim.scenario.model.tokens import check_token_settings, check_tokens, named_token, token_secret
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem, nearest, one_of
 from sim.units import MS, NEVER, Micros
@@ -53,11 +55,12 @@ ALONE: Final = ("quotas", "processors", "connectors", "mirrors", "clusters")
 
 
 def check_cluster(cluster: ClusterSpec) -> None:
-    """Check the clients' listener.
+    """Check the clients' listener, and the delegation tokens.
 
     Raises:
         Problem: With a path below ``cluster``.
     """
+    check_token_settings(cluster)
     security = cluster.security
     if security is None:
         return
@@ -66,6 +69,7 @@ def check_cluster(cluster: ClusterSpec) -> None:
         _check_listener(security)
         _check_certificates(cluster.config, security)
         _check_mapping(security)
+        check_tokens(cluster, security)
     except Problem as problem:
         raise problem.below("security") from None
 
@@ -155,12 +159,13 @@ def check_clients(
     for key, found in loads.items():
         for index, load in enumerate(found):
             try:
-                _check_client(cluster.security, load)
+                _check_client(cluster, load)
             except Problem as problem:
                 raise problem.below(key, index) from None
 
 
-def _check_client(security: SecurityModel | None, load: Load) -> None:
+def _check_client(cluster: ClusterSpec, load: Load) -> None:
+    security = cluster.security
     protocol = load.config.text(PROTOCOL)
     if security is None:
         _check_without(load.config)
@@ -173,6 +178,7 @@ def _check_client(security: SecurityModel | None, load: Load) -> None:
             "it follows from the client's login",
         )  # fmt: skip
     _check_login(protocol, load.login or _NOTHING)
+    _check_token(cluster, load)
     if load.login is not None and load.login.certificate is not None:
         subject = load.login.certificate.subject
         if name_of(rules_of(security.mapping), subject) is None:
@@ -184,12 +190,31 @@ def _check_client(security: SecurityModel | None, load: Load) -> None:
             )  # fmt: skip
 
 
+def _check_token(cluster: ClusterSpec, load: Load) -> None:
+    """Check a login with a delegation token, which is one of SCRAM."""
+    login = load.login
+    if login is None or login.token is None:
+        return
+    if login.mechanism not in SCRAM:
+        found = f"a token with {login.mechanism}"
+        raise Problem(("login", "sasl.mechanism"), found, one_of(SCRAM))
+    try:
+        named_token(cluster, login.token)
+    except Problem as problem:
+        raise problem.below("login", "token") from None
+
+
 def _check_login(protocol: str, login: LoginModel) -> None:
     given = {
         "sasl.mechanism": login.mechanism,
         "user": login.user,
         "password": login.password,
     }
+    if login.token is not None:
+        for key in ("user", "password"):
+            if given.pop(key) is not None:
+                raise Problem(("login", key), f"{key} beside token", "one of the two")
+        given["token"] = login.token
     for key, value in given.items():
         if is_sasl(protocol) and not value:
             raise Problem(("login", key), f"no {key} with {PROTOCOL} {protocol}", f"a {key}")
@@ -254,6 +279,8 @@ def principal_of(cluster: ClusterSpec, load: Load) -> str:
     if security is None or login is None:
         return load.principal
     if is_sasl(security.protocol):
+        if login.token is not None:
+            return named_token(cluster, login.token).owner
         return f"User:{login.user}"
     if login.certificate is not None and security.client_auth != "none":
         return f"User:{name_of(rules_of(security.mapping), login.certificate.subject)}"
@@ -266,12 +293,18 @@ def client_security(cluster: ClusterSpec, load: Load) -> ClientSecurity | None:
         return None
     login = load.login or _NOTHING
     held = login.certificate
+    user, password, token = login.user or "", login.password or "", ""
+    if login.token is not None:
+        named = named_token(cluster, login.token)
+        user = token = named.token_id
+        password = password_of(named.secret, token)
     return ClientSecurity(
         load.config.text(PROTOCOL),
         login.mechanism or MECHANISMS[0],
-        login.user or "",
-        login.password or "",
+        user,
+        password,
         None if held is None else _client_certificate(held),
+        token,
         is_since(load.config.version, _REAUTHENTICATES),
     )
 
@@ -322,12 +355,13 @@ def listener_security(
     return ListenerSecurity(
         security.protocol,
         clients,
-        security.mechanisms,
+        tuple(dict.fromkeys(security.mechanisms)),  # twice is once, since 4.2 with a warning
         security.users,
         security.client_auth,
         rules_of(security.mapping),
         _broker_certificate(security.certificate),
         _broker_certificate(security.inter_broker_certificate),
         security.max_reauth_ms * MS,
+        token_secret(cluster),
         security.failure_delay_ms * MS,
     )

@@ -308,6 +308,13 @@ class ConsumerSpec(ConsumerModel, frozen=True):
         return self.group_type == "share"
 
     @property
+    def membership(self) -> str:
+        """``share``, or ``group.protocol``: classic or consumer; empty without a group."""
+        if self.is_share:
+            return "share"
+        return self.config.text("group.protocol") if self.group else ""
+
+    @property
     def is_explicit(self) -> bool:
         """True if the application of a share group acknowledges each record."""
         return self.config.text(SHARE_MODE) == "explicit"

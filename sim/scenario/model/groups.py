@@ -9,6 +9,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from sim.protocol.messages.admin import IncrementalAlterConfigsRequest
+from sim.scenario.model.apps import ProcessorSpec
 from sim.scenario.model.clients import ConsumerSpec
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.types import NOT_WRITTEN, ConfigSchema, GivenSettings, Settings, Strict
@@ -45,7 +46,7 @@ class GroupSpec(GroupModel, frozen=True):
 def groups_of(
     models: Mapping[str, GroupModel],
     cluster: ClusterSpec,
-    consumers: Sequence[ConsumerSpec],
+    members: Sequence[ConsumerSpec | ProcessorSpec],
     positions: Mapping[str, str],
 ) -> tuple[GroupSpec, ...]:
     """The groups that have settings of their own.
@@ -53,7 +54,7 @@ def groups_of(
     Args:
         models: As the file has them, by name.
         cluster: The cluster.
-        consumers: All consumers.
+        members: All consumers and tasks.
         positions: Every switch's position.
 
     Raises:
@@ -63,7 +64,7 @@ def groups_of(
     found = []
     for name, model in models.items():
         try:
-            kind = _kind_of(name, cluster, consumers)
+            kind = _kind_of(name, cluster, members)
             config = _checked(kind, model.config, cluster, positions)
         except Problem as problem:
             raise problem.below("groups", name) from None
@@ -75,18 +76,19 @@ def groups_of(
     return tuple(found)
 
 
-def _kind_of(name: str, cluster: ClusterSpec, consumers: Sequence[ConsumerSpec]) -> str:
+def _kind_of(
+    name: str, cluster: ClusterSpec, members: Sequence[ConsumerSpec | ProcessorSpec]
+) -> str:
     """``share`` or ``consumer``, as its members are."""
     if cluster.replication == "raft":
         raise Problem((), "settings of a group with replication: raft", "replication: isr")
-    groups = {each.group: each for each in consumers if each.group}
-    member = groups.get(name)
-    if member is None:
-        raise Problem((), f"no members of {name!r}", one_of(groups), nearest(name, tuple(groups)))
-    if member.is_share:
-        return "share"
-    if member.config.text("group.protocol") == "consumer":
-        return "consumer"
+    groups = list(dict.fromkeys(each.group for each in members if each.group))
+    kinds = [each.membership for each in members if each.group == name]
+    if name not in groups:
+        raise Problem((), f"no members of {name!r}", one_of(groups), nearest(name, groups))
+    for kind in ("share", "consumer"):
+        if kind in kinds:
+            return kind
     raise Problem(
         (),
         f"{name!r} is a classic group, whose members have its settings",

@@ -86,8 +86,14 @@ class ComputerModel(Strict, frozen=True):
 class HardwareModel(ComputerModel, frozen=True):
     """All servers' computers, and those of some servers."""
 
-    quiet: ClassVar[Fields] = ("servers",)
+    quiet: ClassVar[Fields] = ("file", "servers")
 
+    file: Annotated[str, Field(max_length=4_096)] | None = Field(
+        None,
+        description="figures that logquake calibrate wrote; "
+        "its name as it is seen from this scenario's directory",
+    )
+    """Replaced by its figures beforehand: :mod:`sim.scenario.text.hardware_files`."""
     zones: Annotated[str | None, _PresetOf("zones")] = Field(
         None, description="delays within racks and between them"
     )

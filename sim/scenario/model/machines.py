@@ -51,6 +51,11 @@ class NetworkModel(Strict, frozen=True):
     cross_rack: QuantilesModel = Field(quantiles(400, 1_000), alias="cross-rack")
     client: QuantilesModel | None = Field(None, description="default: as same-rack")
     bandwidth_bytes_per_s: Bandwidth = Field(1_250_000_000, alias="bandwidth")
+    switch_buffer_bytes: Annotated[Size, Field(ge=16 * KIB)] | None = Field(
+        None,
+        alias="switch.buffer",
+        description="of the port to each host: what finds it full is dropped; default: never full",
+    )
 
 
 class DiskModel(Strict, frozen=True):
@@ -84,7 +89,7 @@ class CpuModel(Strict, frozen=True):
     """Costs of a server's threads for each message, request, partition and byte."""
 
     quiet: ClassVar[Fields] = (
-        *("preempted", "wakeup", "teardown_us"),
+        *("preempted", "wakeup", "teardown_us", "start_us"),
         *("young_bytes", "young_request_bytes", "young_pause"),
     )
     """Modelling choices: ``preempted`` is the wait for a busy server of a thread that is
@@ -118,6 +123,7 @@ class CpuModel(Strict, frozen=True):
     metadata_partition_us: Duration = Field(20, alias="metadata.partition")
     wakeup: QuantilesModel = quantiles(30, 121)
     teardown_us: Duration = Field(60 * MS, alias="teardown")
+    start_us: Duration = Field(0, alias="start")
     young_bytes: Size = Field(256 * MIB, alias="young.generation")
     young_request_bytes: Size = Field(16 * KIB, alias="young.per.request")
     young_pause: QuantilesModel = Field(quantiles(5_000, 20_000), alias="young.pause")

@@ -42,8 +42,26 @@ class LoginModel(Strict, frozen=True):
     )
     user: str | None = None
     password: str | None = None
+    token: str | None = Field(
+        None, description="one of cluster.security.tokens, instead of user and password"
+    )
     certificate: CertificateModel | None = Field(
         None, description="of its keystore; default: it has none"
+    )
+
+
+class TokenModel(Strict, frozen=True):
+    """A delegation token."""
+
+    quiet: ClassVar[Fields] = ("renewers", "later")
+
+    owner: str = Field(description="user who has it made, and as whom a client with it is known")
+    renewers: Words = Field((), description="users who may renew and expire it, beside the owner")
+    max_lifetime_us: Duration | None = Field(
+        None, alias="max.lifetime", description="default: delegation.token.max.lifetime.ms"
+    )
+    later: bool = Field(
+        default=False, description="true: it is made by do: create-token; false: before the run"
     )
 
 
@@ -52,6 +70,7 @@ class SecurityModel(Strict, frozen=True):
 
     quiet: ClassVar[Fields] = (
         *("mechanisms", "users", "client_auth", "mapping", "max_reauth_ms", "failure_delay_ms"),
+        "tokens",
     )
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -60,6 +79,9 @@ class SecurityModel(Strict, frozen=True):
     )
     users: dict[str, str] = Field(
         default_factory=dict, description="password of each, with every mechanism that is enabled"
+    )
+    tokens: dict[str, TokenModel] = Field(
+        default_factory=dict, description="delegation tokens by the names that logins use (KIP-48)"
     )
     certificate: BrokerCertificateModel | None = Field(
         None, description="of every broker; default: it does not expire"

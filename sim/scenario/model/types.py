@@ -206,6 +206,8 @@ class Strict(BaseModel, frozen=True):
     model_config = ConfigDict(
         extra="forbid", strict=True, defer_build=True, arbitrary_types_allowed=True
     )
+    absent: ClassVar[Mapping[str, str]] = {}
+    """Keys of Kafka's that are not simulated, with the reason."""
     quiet: ClassVar[Fields] = ()
     """Written only where it differs from its default, so that it moved no digest when it came."""
     behind: ClassVar[Pairs] = ()
@@ -254,6 +256,10 @@ class Strict(BaseModel, frozen=True):
             raise refuse(_kind(value), "a mapping")
         allowed = tuple(field.alias or name for name, field in cls.model_fields.items())
         for key in value:
+            if key in cls.absent:
+                raise refuse(
+                    f"{key}, which is not simulated: {cls.absent[key]}", ", ".join(allowed)
+                )
             if key not in allowed:
                 raise PydanticCustomError(
                     "unknown_key", "{key}", {"key": key, "allowed": ", ".join(allowed)}

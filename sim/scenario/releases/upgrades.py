@@ -12,6 +12,7 @@ from typing import Final
 from sim.faults.fault import Fault, Release
 from sim.faults.operations import UpgradeFeatures
 from sim.faults.process import RollingRestart
+from sim.protocol.metadata.versions import FEATURE, keeps_metadata
 from sim.scenario.behaviours.versions import VERSIONS, is_since
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.scenario import Scenario
@@ -160,8 +161,19 @@ def _check_next(text: str, name: str, running: Mapping[str, str], to: str) -> No
     if to == present:
         remedy = "leave to out to restart with the same release"
     elif VERSIONS.index(to) < VERSIONS.index(present):
-        remedy = "downgrades are not modelled"
+        remedy = f"downgrades are not modelled; {_kafka_on_downgrade(present, to)}"
     raise Problem(("to",), f"{to}, and {name} runs {present}", f"{following}, the next one", remedy)
+
+
+def _kafka_on_downgrade(present: str, to: str) -> str:
+    """Answer of Kafka's active controller to ``metadata.version`` of an older release."""
+    level, lower = features_of(present)[FEATURE], features_of(to)[FEATURE]
+    if keeps_metadata(level, lower):
+        return f"Kafka permits it after kafka-features downgrade --metadata {to}"
+    return (
+        f"Kafka refuses it, too, where metadata.version is that of {present}: it might delete "
+        "metadata, and no release has the unsafe downgrade"
+    )
 
 
 def _check_start(cluster: ClusterSpec) -> None:

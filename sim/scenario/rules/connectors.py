@@ -6,6 +6,7 @@ Source: ``connect.runtime.{Worker,SourceConnectorConfig}``; KIP-618.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from sim.protocol.assignors.registry import COOPERATIVE
 from sim.scenario.model.apps import ConnectorModel, ConnectorSpec, MirrorSpec, ProcessorSpec
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
@@ -13,7 +14,8 @@ from sim.scenario.model.topics import TopicSpec
 from sim.scenario.model.types import filled
 from sim.scenario.releases.clients import client_release
 from sim.scenario.rules import cross as cross_rules
-from sim.scenario.rules.tasks import OUTPUT_SIZE_MIN, split_config, under, whole_member
+from sim.scenario.rules.rebalance import STRATEGY
+from sim.scenario.rules.tasks import OUTPUT_SIZE_MIN, member, split_config, under
 from sim.scenario.schema.file import ScenarioModel
 from sim.scenario.settings import registry as settings
 from sim.scenario.settings.connect import EXACTLY_ONCE_SOURCE, SINK_CONSUMER
@@ -98,7 +100,9 @@ def _connector(
         for name in _BOUNDARIES:
             if name in own:
                 raise Problem(("config", name), f"{name} for a sink", "a source's", "leave it out")
-        client = under("consumer.", lambda: _sink(consumer, cluster, release))
+        client = under(
+            "consumer.", lambda: _sink(consumer, cluster, release, f"connect-{model.name}")
+        )
     return filled(
         ConnectorSpec,
         model,
@@ -216,8 +220,8 @@ def _source(
     return found
 
 
-def _sink(given: Mapping[str, object], cluster: ClusterSpec, release: str) -> Config:
-    """Settings of its consumers."""
+def _sink(given: Mapping[str, object], cluster: ClusterSpec, release: str, group: str) -> Config:
+    """Settings of its consumers, members of the group."""
     for name, value in (("enable.auto.commit", False), ("group.protocol", "classic")):
         if name in given and given[name] != value:
             raise Problem((name,), f"{given[name]!r}, which is the connector's own", repr(value))
@@ -225,4 +229,11 @@ def _sink(given: Mapping[str, object], cluster: ClusterSpec, release: str) -> Co
         raise Problem(
             ("group.instance.id",), "one instance id for all tasks of a connector", "none"
         )
-    return whole_member({**SINK_CONSUMER, **given}, cluster, release)
+    found = member({**SINK_CONSUMER, **given}, cluster, release, group)
+    if set(found.words(STRATEGY)) <= set(COOPERATIVE):
+        raise Problem(
+            (STRATEGY,),
+            f"{found.text(STRATEGY)} for sinks, which give up everything in a rebalance",
+            "range, roundrobin or sticky among them",
+        )
+    return found

@@ -12,7 +12,7 @@ from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.topics import TopicSpec
 from sim.scenario.rules import rebalance as rebalance_rules
-from sim.scenario.settings import partitioners
+from sim.scenario.settings import partitioners, proposed
 from sim.scenario.settings.resolved import Config, SettingValue
 from sim.scenario.settings.types import INT_MAX
 from sim.scenario.text.problems import Problem, nearest, one_of
@@ -133,6 +133,7 @@ def check_topic(topic: TopicSpec, nodes: Sequence[NodeId], given: Mapping[str, o
     """
     try:
         check_gzip_level(topic.config)
+        proposed.check_topic(given)
     except Problem as problem:
         raise problem.below("config") from None
     factor, brokers = topic.replication_factor, len(nodes)
@@ -216,7 +217,7 @@ def producer_config(
             "leave it out; producers may have one",
         )
     check_gzip_level(config)
-    config = _with_idempotence(config, given)
+    config = _with_idempotence(partitioners.pinned(config), given)
     values = dict(config)
     acks = "all" if config.text("acks") == "-1" else config.text("acks")
     values["acks"] = acks
@@ -271,8 +272,8 @@ def consumer_config(
     Raises:
         Problem: Where client or coordinator would refuse them, with the setting's name as its path.
     """
+    config = rebalance_rules.with_each_assignor_once(config)
     values = dict(config)
-    rebalance_rules.check_strategy(config.words(rebalance_rules.STRATEGY))
     if not in_group:
         if given.get(rebalance_rules.INSTANCE) is not None:
             raise Problem(

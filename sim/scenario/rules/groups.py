@@ -8,13 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from sim.scenario.behaviours.versions import is_since
+from sim.scenario.model.apps import ProcessorSpec
 from sim.scenario.model.clients import ConsumerModel, ConsumerSpec
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.settings.registry import default_of
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem, one_of
 
-Members: TypeAlias = Sequence[ConsumerSpec]
+Members: TypeAlias = Sequence[ConsumerSpec | ProcessorSpec]
 
 GENERAL_SINCE: Final = "4.0"
 """The first version whose new clusters have ``group.version`` 1."""
@@ -96,7 +97,7 @@ def check_intervals(config: Config, positions: Mapping[str, str]) -> None:
 
 
 def check_coordinator(
-    given: Mapping[str, str], positions: Mapping[str, str], config: Config, consumers: Members
+    given: Mapping[str, str], positions: Mapping[str, str], config: Config, members: Members
 ) -> None:
     """Check that the coordinator of before KIP-848 can do what is expected of it.
 
@@ -104,7 +105,7 @@ def check_coordinator(
         given: Behaviours that the scenario names.
         positions: Every switch with its position.
         config: The brokers' settings.
-        consumers: All that there are.
+        members: Consumers and tasks.
 
     Raises:
         Problem: With the path of what does not go with it.
@@ -119,11 +120,11 @@ def check_coordinator(
     if config[LINGER] != default_of("broker", LINGER, config.version):
         found = f"{config.number(LINGER)} with a classic group coordinator, which does not wait"
         raise Problem(("cluster", "config", LINGER), found, "no value", instead)
-    for consumer in consumers:
-        modern = consumer.group and consumer.config.text("group.protocol") == "consumer"
-        if modern or consumer.is_share:
-            kind = "a share group" if consumer.is_share else "group.protocol: consumer"
-            found = f"a classic group coordinator, and {consumer.name} has {kind}"
+    for each in members:
+        if each.membership in {"share", "consumer"}:
+            is_share = each.membership == "share"
+            kind = "a share group" if is_share else "group.protocol: consumer"
+            found = f"a classic group coordinator, and {each.name} has {kind}"
             raise Problem(at, found, "new", instead)
 
 
@@ -195,21 +196,43 @@ def with_commits(
     return {**given, "enable.auto.commit": False}
 
 
-def check_one_protocol(consumers: tuple[ConsumerSpec, ...]) -> None:
-    """Check that all members of a group speak the same protocol.
+def check_tasks(consumers: Sequence[ConsumerSpec], tasks: Sequence[ProcessorSpec]) -> None:
+    """Check that no member of the consumer protocol joins a group of classic tasks.
+
+    Their assignor's user data would be lost, for which Kafka refuses to upgrade the group.
 
     Raises:
-        Problem: With the number of the entry that differs from an earlier one.
+        Problem: With the number of the consumer.
+
+    Source: ``ConsumerGroup.fromClassicGroup``.
     """
-    protocols: dict[str, str] = {}
+    classic = [task.group for task in tasks if task.membership == "classic"]
     for at, consumer in enumerate(consumers):
-        protocol = consumer.config.text("group.protocol")
-        if consumer.group and protocols.setdefault(consumer.group, protocol) != protocol:
+        if consumer.group in classic and consumer.membership == "consumer":
             raise Problem(
                 (at, "config", "group.protocol"),
-                f"{protocol}, and {consumer.group} has {protocols[consumer.group]} members",
-                protocols[consumer.group],
-                "groups that change their protocol are not modelled",
+                f"consumer in {consumer.group}, which is a group of tasks",
+                "classic",
+                "name another group",
+            )
+
+
+def check_fences(tasks: Sequence[ProcessorSpec], positions: Mapping[str, str]) -> None:
+    """Check that transactions name the members of consumer-protocol groups, which refuse others.
+
+    Raises:
+        Problem: With a path from the top of the file.
+
+    Source: ``ConsumerGroup.validateOffsetCommit``.
+    """
+    name = "transaction.offsets"
+    for task in tasks:
+        if task.is_exactly_once and task.membership == "consumer" and positions[name] != "kip447":
+            raise Problem(
+                ("behaviours", name),
+                f"{positions[name]}, and {task.name} has consumer.group.protocol: consumer",
+                "kip447",
+                "leave it out, or take group.protocol: classic",
             )
 
 

@@ -13,10 +13,9 @@ from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.topics import Assignment
 from sim.scenario.rules import cross as cross_rules
-from sim.scenario.rules import share_groups, tasks, transactions
+from sim.scenario.rules import share_groups, transactions
 from sim.scenario.rules.assignments import placed_as
 from sim.scenario.rules.topic_configs import inherited_configs
-from sim.scenario.schema.file import ScenarioModel
 from sim.scenario.text.problems import Problem
 
 SIZES: Final = {
@@ -68,7 +67,6 @@ def offsets_topic(cluster: ClusterSpec) -> NewTopic:
 
 
 def check(
-    model: ScenarioModel,
     cluster: ClusterSpec,
     producers: Sequence[ProducerSpec],
     consumers: Sequence[ConsumerSpec],
@@ -80,8 +78,6 @@ def check(
     Raises:
         Problem: With the whole path.
     """
-    if processors:
-        tasks.check_quotas(model)
     groups = bool(processors or connectors) or any(consumer.group for consumer in consumers)
     exactly = (
         any(producer.transaction for producer in producers)

@@ -12,6 +12,7 @@ from sim.protocol.controller.quotas import ADDRESS_KEYS, QUOTA_KEYS
 from sim.protocol.messages.admin import QuotaAlteration, quota_entity_text
 from sim.protocol.quotas.client import USER, ClientQuotaConfig
 from sim.protocol.quotas.connection import UNLIMITED, ConnectionQuotaConfig
+from sim.scenario.model.apps import ProcessorSpec
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.quotas import DEFAULT_ENTITY, QuotaModel
@@ -142,9 +143,9 @@ def check_replication(cluster: ClusterSpec) -> None:
 def quota_config(
     config: Config,
     behaviours: Mapping[str, str],
-    workloads: Iterable[ProducerSpec | ConsumerSpec],
+    workloads: Iterable[ProducerSpec | ConsumerSpec | ProcessorSpec],
 ) -> ClientQuotaConfig:
-    """A broker's settings for quotas; clients alike have one client-id."""
+    """A broker's settings for quotas; clients alike, and both of a task, have one client-id."""
     return ClientQuotaConfig(
         {name: load.name for load in workloads for name in load.client_names},
         config.number("quota.window.num"),

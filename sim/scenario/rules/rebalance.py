@@ -1,18 +1,28 @@
 """Rules of consumers that share a group's partitions, and what a scenario may leave out.
 
 ``behaviours: {rebalance: cooperative}`` is short for cooperative assignors, ``static`` for instance
-ids, of all consumers that do not say it themselves.
+ids, of all consumers that do not say it themselves, those of tasks included. ``eager`` leaves each
+what its release has, so that tasks of Kafka Streams cooperate since 2.4.
 
-Source: ``ConsumerConfig``, ``AbstractStickyAssignor``; KIP-345, KIP-429.
+Source: ``ConsumerConfig``, ``AbstractStickyAssignor``,
+``StreamsPartitionAssignor.supportedProtocols``; KIP-345, KIP-429.
 """
 
 from collections.abc import Mapping
+from typing import Final
 
+from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.clients import ConsumerSpec
+from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem
 
 STRATEGY = "partition.assignment.strategy"
 INSTANCE = "group.instance.id"
+COOPERATIVE: Final = "cooperative-sticky"
+REFUSED_TWICE: Final = ("3.1", "4.2")
+"""From the first, and before the second, a client refuses an assignor that is named twice."""
+STREAMS_COOPERATE_SINCE: Final = "2.4"
+"""Before that its assignor knows the eager protocol alone."""
 
 
 def with_rebalance(given: Mapping[str, object], rebalance: str, name: str) -> dict[str, object]:
@@ -25,22 +35,48 @@ def with_rebalance(given: Mapping[str, object], rebalance: str, name: str) -> di
     """
     settings = dict(given)
     if rebalance == "cooperative":
-        if settings.get("group.protocol") != "consumer":  # there the coordinator decides
-            settings.setdefault(STRATEGY, "cooperative-sticky")
+        _cooperate(settings)
     elif rebalance == "static":
         settings.setdefault(INSTANCE, name)
     return settings
 
 
-def check_strategy(words: tuple[str, ...]) -> None:
-    """Check that assignors are named, each once.
+def with_streams_rebalance(given: Mapping[str, object], release: str) -> dict[str, object]:
+    """A task's consumer settings as given, with what Streams of that release does otherwise."""
+    settings = dict(given)
+    if is_since(release, STREAMS_COOPERATE_SINCE):
+        _cooperate(settings)
+    return settings
+
+
+def _cooperate(settings: dict[str, object]) -> None:
+    if settings.get("group.protocol") != "consumer":  # there the coordinator decides
+        settings.setdefault(STRATEGY, COOPERATIVE)
+
+
+def with_each_assignor_once(config: Config) -> Config:
+    """A consumer's settings with one entry for each assignor.
+
+    Since 4.2 the client leaves out what it has already, and before 3.1 a group is not changed by
+    a protocol that its members offer twice.
 
     Raises:
-        Problem: With the setting's name as its path.
+        Problem: For one that is named twice where the client refuses it, with the setting's name as
+            its path.
+
+    Source: ``ConsumerPartitionAssignor.getAssignorInstances`` (3.1 to 4.3); ``ConfigDef.ValidList``
+        (4.2, KIP-1161).
     """
-    for word in words:
-        if words.count(word) > 1:
-            raise Problem((STRATEGY,), f"{word} twice", "each assignor once")
+    words = config.words(STRATEGY)
+    once = tuple(dict.fromkeys(words))
+    if once == words:
+        return config
+    first, last = REFUSED_TWICE
+    if is_since(config.version, first) and not is_since(config.version, last):
+        twice = next(word for word in once if words.count(word) > 1)
+        found = f"{twice} twice, with a client of Kafka {config.version}"
+        raise Problem((STRATEGY,), found, f"each assignor once, or Kafka {last} or newer")
+    return config.changed({STRATEGY: ",".join(once)})
 
 
 def check_instances(consumers: tuple[ConsumerSpec, ...]) -> None:

@@ -6,14 +6,15 @@ Source: ``StreamsConfig.{getMainConsumerConfigs,getProducerConfigs,…}``.
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
-from sim.protocol.assignors.registry import COOPERATIVE
+from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.apps import ProcessorModel, ProcessorSpec
 from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.topics import TopicSpec
 from sim.scenario.model.types import filled
 from sim.scenario.releases.clients import client_release
 from sim.scenario.rules import cross as cross_rules
-from sim.scenario.schema.file import ScenarioModel
+from sim.scenario.rules.groups import GENERAL_SINCE, check_member
+from sim.scenario.rules.rebalance import with_rebalance, with_streams_rebalance
 from sim.scenario.settings import registry as settings
 from sim.scenario.settings.resolved import Config
 from sim.scenario.settings.streams import (
@@ -23,6 +24,7 @@ from sim.scenario.settings.streams import (
     consumer_defaults,
     producer_defaults,
 )
+from sim.scenario.settings.types import Scope
 from sim.scenario.text.problems import Problem
 from sim.units import Bytes
 
@@ -35,13 +37,16 @@ _CLIENTS: Final = ("consumer", "producer")
 T = TypeVar("T")
 
 
-def processor(model: ProcessorModel, cluster: ClusterSpec, output: TopicSpec) -> ProcessorSpec:
+def processor(
+    model: ProcessorModel, cluster: ClusterSpec, output: TopicSpec, rebalance: str
+) -> ProcessorSpec:
     """The tasks of checked keys.
 
     Args:
         model: The entry of ``processors``.
         cluster: Where they run.
         output: The topic of their outputs.
+        rebalance: The behaviour ``rebalance``, if the file names it.
 
     Raises:
         Problem: With a path below the entry.
@@ -81,11 +86,21 @@ def processor(model: ProcessorModel, cluster: ClusterSpec, output: TopicSpec) ->
             "consumer.auto.commit.interval.ms",
         )
     _check_own(consumer, producer, exactly_once=exactly_once, automatic=automatic)
-    consumer = {"enable.auto.commit": automatic, **consumer}
-    reads = {**consumer_defaults(release), **(EXACTLY_ONCE_CONSUMER if exactly_once else {})}
-    consumer = {**reads, **consumer}
+    consumer = with_rebalance(consumer, rebalance, model.name)
+    protocol = consumer.get("group.protocol")
+    consumer = {
+        **_consumer_defaults(release, model.commits, protocol, exactly_once=exactly_once),
+        **consumer,
+    }
     producer = {**producer_defaults(release, exactly_once=exactly_once), **producer}
-    consumes = under("consumer.", lambda: whole_member(consumer, cluster, release))
+    consumes = under("consumer.", lambda: member(consumer, cluster, release, model.name))
+    if consumes.text("group.protocol") == "consumer" and not is_since(release, GENERAL_SINCE):
+        raise Problem(
+            ("kafka",),
+            f"a client of {release} with consumer.group.protocol: consumer",
+            f"{GENERAL_SINCE} or newer",
+            "leave it out",
+        )
     produces = under(
         "producer.", lambda: _producer(producer, cluster, release, exactly_once=exactly_once)
     )
@@ -93,16 +108,32 @@ def processor(model: ProcessorModel, cluster: ClusterSpec, output: TopicSpec) ->
     return filled(ProcessorSpec, model, config=config, consumer=consumes, producer=produces)
 
 
-def check_quotas(model: ScenarioModel) -> None:
-    """Check that nobody would have to hold back a task, which is not modelled.
+def _consumer_defaults(
+    release: str, commits: str, protocol: object, *, exactly_once: bool
+) -> dict[str, object]:
+    """Settings of a task's consumer where the file gives none."""
+    found: dict[str, object] = {"group.protocol": protocol} if protocol is not None else {}
+    if commits == "after":  # the others are no applications of Streams
+        found = with_streams_rebalance(found, release)
+    reads = EXACTLY_ONCE_CONSUMER if exactly_once else {}
+    return {**consumer_defaults(release), **reads, "enable.auto.commit": commits == "auto", **found}
 
-    Raises:
-        Problem: With a path from the top of the file.
-    """
-    altered = any(fault.kind.has_key("quota") for fault in model.faults)
-    if model.quotas or altered:
-        key = "faults" if altered else "quotas"
-        raise Problem((key,), "quotas of clients beside processors", "one of the two")
+
+def client_defaults(task: ProcessorSpec) -> Mapping[Scope, Mapping[str, object]]:
+    """Settings of a task and of its clients that are not Kafka's defaults, and that nobody gave."""
+    exactly_once = task.config.text("processing.guarantee") != AT_LEAST_ONCE
+    release = task.config.version
+    has_protocol = task.consumer.has("group.protocol")
+    protocol = task.consumer.text("group.protocol") if has_protocol else None
+    interval = {"commit.interval.ms": EXACTLY_ONCE_COMMIT_INTERVAL_MS}
+    return {
+        "streams": interval if exactly_once else {},
+        "consumer": _consumer_defaults(release, task.commits, protocol, exactly_once=exactly_once),
+        "producer": {
+            **({"acks": "all"} if exactly_once else {}),  # before 3.0 idempotence brings it
+            **producer_defaults(release, exactly_once=exactly_once),
+        },
+    }
 
 
 def split_config(
@@ -140,7 +171,6 @@ def _check_own(
     """Settings that Streams sets itself, whatever is given."""
     fixed: list[tuple[str, Mapping[str, object], str, object]] = [
         ("consumer", consumer, "enable.auto.commit", automatic),
-        ("consumer", consumer, "group.protocol", "classic"),
         ("producer", producer, "transactional.id", None),
     ]
     if exactly_once:
@@ -165,8 +195,8 @@ def _check_protocol(consumer: Config, producer: Config) -> None:
         )
 
 
-def whole_member(given: Mapping[str, object], cluster: ClusterSpec, release: str) -> Config:
-    """Settings of the consumer of a task, which gives up everything in a rebalance.
+def member(given: Mapping[str, object], cluster: ClusterSpec, release: str, group: str) -> Config:
+    """Settings of the consumer of a task, which is a member of the group.
 
     Raises:
         Problem: With the setting's name as its path.
@@ -178,13 +208,7 @@ def whole_member(given: Mapping[str, object], cluster: ClusterSpec, release: str
         in_group=True,
     )
     cross_rules.check_client_rack(found, cluster)
-    strategy = "partition.assignment.strategy"
-    if set(found.words(strategy)) <= set(COOPERATIVE):
-        raise Problem(
-            (strategy,),
-            f"{found.text(strategy)} for tasks, which give up everything in a rebalance",
-            "range, roundrobin or sticky among them",
-        )
+    check_member(found, given, cluster, group)
     return found
 
 

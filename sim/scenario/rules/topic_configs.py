@@ -16,6 +16,7 @@ from sim.faults.operations import AlterConfig
 from sim.protocol.metadata.server_configs import TOPIC_NAMES, ServerFile
 from sim.scenario.rules.hardware import CORDONED
 from sim.scenario.scenario import Scenario
+from sim.scenario.settings import proposed
 from sim.scenario.settings.registry import SETTINGS, resolve
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem, nearest, one_of
@@ -74,10 +75,15 @@ TOPIC_THROTTLE_SETTINGS = (
 """The same for throttled replication."""
 
 
+TOPIC_PROPOSED_SETTINGS = ("unclean.recovery.strategy",)
+"""The same for proposals that no release has."""
+
+
 def topic_configs(config: Config) -> tuple[tuple[str, str], ...]:
     """A topic's settings as they are stored in the metadata, in Kafka's names and notation."""
     defaults = SETTINGS["topic"]
     optional = (
+        *TOPIC_PROPOSED_SETTINGS,
         *TOPIC_RECORD_SETTINGS,
         *TOPIC_RETENTION_SETTINGS,
         *TOPIC_THROTTLE_SETTINGS,
@@ -91,6 +97,7 @@ def topic_settings(
     config: Config,
     names: Iterable[str] = (
         *TOPIC_LOG_SETTINGS,
+        *TOPIC_PROPOSED_SETTINGS,
         *TOPIC_RECORD_SETTINGS,
         *TOPIC_RETENTION_SETTINGS,
         *TOPIC_THROTTLE_SETTINGS,
@@ -115,9 +122,28 @@ def inherited_configs(
     ``TransactionStateManager.transactionTopicConfigs``.
     """
     inherited, known, given = resolve("topic", {}, broker), SETTINGS["topic"], dict(own)
-    names = (*TOPIC_LOG_SETTINGS, *TOPIC_RECORD_SETTINGS, *TOPIC_RETENTION_SETTINGS)
+    names = (
+        *TOPIC_LOG_SETTINGS,
+        *TOPIC_PROPOSED_SETTINGS,
+        *TOPIC_RECORD_SETTINGS,
+        *TOPIC_RETENTION_SETTINGS,
+    )
     off_default = (n for n in sorted(names) if inherited[n] != known[n].default)
     return topic_settings(inherited, [name for name in off_default if name not in given])
+
+
+def check_faults(faults: Iterable[Fault], positions: Mapping[str, str]) -> None:
+    """Check that no administrator changes a setting of a proposal that is not switched on.
+
+    Raises:
+        Problem: With the fault's number as its path.
+    """
+    for fault in faults:
+        if isinstance(fault, AlterConfig | AlterBrokerConfig):
+            try:
+                proposed.check((change.name for change in fault.config), positions)
+            except Problem as problem:
+                raise problem.below(fault.index, "config") from None
 
 
 def may_be_compacted(scenario: Scenario, topic: str) -> bool:
@@ -130,7 +156,9 @@ def may_be_compacted(scenario: Scenario, topic: str) -> bool:
 
 
 def kafka_text(value: object) -> str:
-    """A value in Kafka's notation."""
+    """A value in Kafka's notation; null is empty."""
+    if value is None:
+        return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -15,11 +15,15 @@ these words. Colours, by rules that are the same for every run:
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
-from sim.levels import AMBER_FROM, Level, level_of, rank
+from sim.levels import AMBER_FROM, Level, formed, level_of, rank
 from sim.units import SECOND, Micros, show_duration
 
 NAMES: Final = ("lost", "down", "slow")
 """The three numbers, in their order."""
+
+_NOTHING: Final = "nothing was acknowledged"
+_NONE: Final = "\N{EN DASH}"
+"""In place of a number that no record gave."""
 
 _OUTAGES: Final = (("produce", "produce"), ("fetch", "consume"))
 """Keys of the verdict, and what a user does meanwhile."""
@@ -48,14 +52,15 @@ class FaultLine(TypedDict):
 class Answer(TypedDict):
     """``answer`` of ``verdict.json``."""
 
-    lost: dict[str, object]
-    """``level``, ``text``; ``size``: records lost, of those ``acked`` and ``sent``; ``how``, of the
-    first."""
-    down: dict[str, object]
-    """``level``, ``text``; ``size``: the longest time; ``worst``: a :class:`Down` of each kind."""
-    slow: dict[str, object]
-    """``level``, ``text``; ``size``: the largest p99; ``normal`` and ``worst``: percentiles, and
-    the worst one's ``fault``."""
+    lost: dict[str, Any]
+    """``level``, ``text`` and its ``parts``; ``number``: ``size`` in words; ``size``: records lost,
+    of those ``acked`` and ``sent``; ``how``, of the first."""
+    down: dict[str, Any]
+    """``level``, ``text``, ``parts``, ``number``; ``size``: the longest time; ``worst``: a
+    :class:`Down` of each kind."""
+    slow: dict[str, Any]
+    """``level``, ``text``, ``parts``, ``number``; ``size``: the largest p99; ``normal`` and
+    ``worst``: percentiles, and the worst one's ``fault``."""
     faults: list[FaultLine]
 
 
@@ -79,17 +84,19 @@ def answer(verdict: Mapping[str, Any], how: str = "") -> Answer:
     return found
 
 
-def _add_cluster(found: Answer, alias: str, other: Answer) -> None:
+def _add_cluster(found: Answer, alias: str, other: Mapping[str, Any]) -> None:
     """Adds another cluster's numbers: the worse colour, its words, and what it lost as well."""
-    lost = int(str(found["lost"]["size"])) + int(str(other["lost"]["size"]))
-    pairs = [(found["down"], other["down"])]
-    if other["lost"]["sent"]:  # a cluster without producers has nothing to acknowledge
-        pairs += [(found["lost"], other["lost"]), (found["slow"], other["slow"])]
-    for own, more in pairs:
+    lost = found["lost"]["size"] + other["lost"]["size"]
+    named: Mapping[str, Any] = found
+    # A cluster without producers has nothing to acknowledge.
+    for name in NAMES if other["lost"]["sent"] else ("down",):
+        own, more = named[name], other[name]
         own["level"] = max(own["level"], more["level"], key=lambda each: rank(str(each), 0))
         own["text"] = f"{own['text']}; in {alias}: {more['text']}"
-        own["size"] = max(int(str(own["size"])), int(str(more["size"])))
-    found["lost"]["size"] = lost
+        own["parts"] = [*own["parts"], *(f"in {alias}: {part}" for part in more["parts"])]
+        own["size"] = max(own["size"], more["size"])
+        own["number"] = _number(name, own["size"])
+    found["lost"] |= {"size": lost, "number": _number("lost", lost, found["lost"]["acked"])}
     found["faults"] += [
         FaultLine(fault=line["fault"], level=line["level"], text=f"in {alias}: {line['text']}")
         for line in other["faults"]
@@ -102,28 +109,38 @@ def lines(found: Answer | Mapping[str, Any]) -> list[tuple[str, Level, str]]:
     return [(name, named[name]["level"], named[name]["text"]) for name in NAMES]
 
 
-def _lost(records: Mapping[str, int], how: str) -> dict[str, object]:
+def _number(name: str, size: int, acked: int = 1) -> str:
+    """One of the three numbers alone: what is read first."""
+    if name == "down":
+        return show_duration(size) if size >= AMBER_FROM else f"< {show_duration(AMBER_FROM)}"
+    if name == "slow":
+        return f"p99 {show_duration(size)}" if size else _NONE
+    return f"{size:,}" if size or acked else _NONE
+
+
+def _lost(records: Mapping[str, int], how: str) -> dict[str, Any]:
     lost, acked = records["lost_acked"], records["acked"]
     level: Level = "red" if lost else "green" if acked else "amber"
-    text = f"{lost:,} of {acked:,} acknowledged records" if acked else "nothing was acknowledged"
+    parts = [f"{lost:,} of {acked:,} acknowledged records" if acked else _NOTHING]
     if lost and how:
-        text += f"; the first: {how}"
+        parts.append(f"the first: {how}")
     return {
-        "level": level, "text": text, "size": lost, "acked": acked, "how": how,
+        "level": level, "text": "; ".join(parts), "parts": parts,
+        "number": _number("lost", lost, acked), "size": lost, "acked": acked, "how": how,
         "sent": records.get("sent", acked),
     }  # fmt: skip
 
 
 def _outages(verdict: Mapping[str, Any]) -> Iterator[Down]:
     availability, end = verdict["availability"], max(verdict["end_us"], 1)
-    formed = _formed(verdict)
+    started = formed(verdict)
     for key, what in _OUTAGES:
         found = []
         for name, numbers in availability["partitions"].items():
             if f"{key}_us" not in numbers:
                 continue
             own, at = (
-                (formed[name], "later") if key == "fetch" and name in formed else (numbers, key)
+                (started[name], "later") if key == "fetch" and name in started else (numbers, key)
             )
             found.append(
                 Down(
@@ -150,30 +167,23 @@ def _outages(verdict: Mapping[str, Any]) -> Iterator[Down]:
         yield max(offline, key=lambda one: one["max_us"])
 
 
-def _formed(verdict: Mapping[str, Any]) -> dict[str, Mapping[str, int]]:
-    """Partitions whose readers had their first record before any fault began."""
-    began = [each["began_us"] for each in verdict["faults"] if each["began_us"] is not None]
-    first = min(began, default=verdict["end_us"])
-    started = verdict["availability"].get("started", {})
-    return {name: each for name, each in started.items() if each["first_us"] <= first}
-
-
-def _down(worst: Sequence[Down]) -> dict[str, object]:
+def _down(worst: Sequence[Down]) -> dict[str, Any]:
     long = [each for each in worst if each["max_us"] >= AMBER_FROM]
     size = max((each["max_us"] for each in worst), default=0)
-    words = [
+    parts = [
         f"{each['what']} {show_duration(each['max_us'])} ({each['of']}, from "
         f"{max(each['from_us'], 0) / SECOND:.4g} s; {each['share']:.0%} of the run)"
         for each in long
     ]
-    text = ", ".join(words) or f"never for {show_duration(AMBER_FROM)} or longer"
+    parts = parts or [f"never for {show_duration(AMBER_FROM)} or longer"]
     return {
-        "level": level_of(size), "text": text, "size": size,
+        "level": level_of(size), "text": ", ".join(parts), "parts": parts,
+        "number": _number("down", size), "size": size,
         "worst": [dict(each) for each in worst],
     }  # fmt: skip
 
 
-def _slow(verdict: Mapping[str, Any]) -> dict[str, object]:
+def _slow(verdict: Mapping[str, Any]) -> dict[str, Any]:
     windows = verdict["windows"]
     normal = windows["normal"]
     hit = [each for each in windows["faults"] if each["produce"]]
@@ -186,7 +196,9 @@ def _slow(verdict: Mapping[str, Any]) -> dict[str, object]:
         parts.append(f"{_percentiles(worst['produce'])} within the worst fault ({kind})")
     return {
         "level": level_of(max(p99s)) if p99s else "amber",
-        "text": ", ".join(parts) or "nothing was acknowledged",
+        "text": ", ".join(parts or [_NOTHING]),
+        "parts": parts or [_NOTHING],
+        "number": _number("slow", max(p99s, default=0)),
         "size": max(p99s, default=0),
         "normal": normal,
         "worst": {} if worst is None else {"fault": worst["fault"], **worst["produce"]},
@@ -211,7 +223,7 @@ def _cost(window: Mapping[str, Any]) -> str:
     parts = [f"down {show_duration(window['down_us'])}"] if window["down_us"] else []
     if window["produce"]:
         parts.append(_percentiles(window["produce"]))
-    return ", ".join(parts) or "nothing was acknowledged"
+    return ", ".join(parts) or _NOTHING
 
 
 def _percentiles(numbers: Mapping[str, int]) -> str:

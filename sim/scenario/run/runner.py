@@ -24,7 +24,7 @@ from sim.rng import Streams
 from sim.scenario.build import replication as replication_runs
 from sim.scenario.build.cluster import Builder
 from sim.scenario.build.connectors import Connectors, Reader
-from sim.scenario.build.starts import BOOT_AT, TOPICS_AT, start_of
+from sim.scenario.build.starts import BOOT_AT, TOKENS_AT, TOPICS_AT, start_of
 from sim.scenario.expect.bounds import evaluate
 from sim.scenario.expect.slicing import measured, slices
 from sim.scenario.expect.stories import first_loss, with_stories
@@ -248,6 +248,8 @@ class Work(Region):
         for server in [process for process in self.cluster.processes if not process.spare]:
             self._start_at(start_of(server.node_id, server.name, self.streams), server)
         self._start_at(TOPICS_AT, self.admin)
+        if self.admin.has_tokens:
+            self.kernel.call_at(TOKENS_AT, self.admin.make_tokens)
         specs = [s for p in self.scenario.producers for s in [p] * p.count]
         for spec, producer in zip(specs, self.producers, strict=True):
             self._start_at(spec.start_us, producer)
@@ -305,7 +307,7 @@ class Work(Region):
         for partition, state in self.cluster.image.partitions.items():
             if partition.topic not in topics:
                 continue
-            if state.leader < 0 or len(state.in_sync) < len(state.replicas):
+            if not self.cluster.serves(state.leader) or len(state.in_sync) < len(state.replicas):
                 return False
             if not replication_runs.is_level(kind, self.cluster, partition):
                 return False

@@ -101,6 +101,8 @@ _TYPES: Final[dict[Form, Any]] = {
     "seek": _Whole | Literal["beginning", "end"],
     "reset": _Whole | Literal["earliest", "latest", "current"],
     "group": str,
+    "token": str,
+    "user": str,
     "release": Version,
     "metadata release": Version,
 }

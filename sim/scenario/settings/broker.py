@@ -21,6 +21,7 @@ from sim.scenario.settings.overlay import (
     narrowed,
     newer,
 )
+from sim.scenario.settings.proposed import BROKER_PROPOSALS
 from sim.scenario.settings.raft import RAFT_SETTINGS
 from sim.scenario.settings.share import SHARE_SETTINGS
 from sim.scenario.settings.tiered import TIERED_SETTINGS
@@ -284,7 +285,8 @@ _KRAFT: Final[tuple[Overlay, ...]] = (
         "broker.session.timeout.ms",
         low=1,
     ),
-    *modelled("metadata.max.idle.interval.ms"),
+    # Before, there were no such records (KIP-835).
+    newer("metadata.max.idle.interval.ms", 0),
     *narrowed(
         NO_BOUND,
         "initial.broker.registration.timeout.ms",
@@ -294,11 +296,10 @@ _KRAFT: Final[tuple[Overlay, ...]] = (
         "a broker may recover its logs as long as the run lasts",
         "server.max.startup.time.ms",
     ),
-    *modelled(
-        "metadata.log.max.record.bytes.between.snapshots",
-        "metadata.log.max.snapshot.interval.ms",
-        "metadata.log.segment.bytes",
-    ),
+    # 2.8 took no snapshots, and until KIP-876 none was taken for its age.
+    newer("metadata.log.max.record.bytes.between.snapshots", LONG_MAX),
+    newer("metadata.log.max.snapshot.interval.ms", 0),
+    *modelled("metadata.log.segment.bytes"),
     *narrowed(
         NO_BOUND,
         "metadata.log.segment.ms",
@@ -361,11 +362,11 @@ _COORDINATORS: Final[tuple[Overlay, ...]] = (
         "group.coordinator.threads",
     ),
     *absent(
-        "a group keeps its protocol",
+        "every kind of group that a release has is enabled",
         "group.coordinator.rebalance.protocols",
-        "group.consumer.migration.policy",
     ),
     *modelled(
+        "group.consumer.migration.policy",
         "group.consumer.session.timeout.ms",
         "group.consumer.min.session.timeout.ms",
         "group.consumer.max.session.timeout.ms",
@@ -431,6 +432,19 @@ _AUTHORIZER: Final[tuple[Overlay | Setting, ...]] = (
     Setting("allow.everyone.if.no.acl.found", "boolean", False),  # noqa: FBT003 - its default
 )
 
+_TOKENS: Final[tuple[Overlay, ...]] = (
+    *modelled(
+        "delegation.token.secret.key",
+        "delegation.token.max.lifetime.ms",
+        "delegation.token.expiry.time.ms",
+        "delegation.token.expiry.check.interval.ms",
+    ),
+    *absent(
+        "the older name of delegation.token.secret.key, which 3.9 was the last to know",
+        "delegation.token.master.key",
+    ),
+)
+
 _QUOTAS: Final[tuple[Overlay, ...]] = (
     *modelled(
         "leader.replication.throttled.rate",
@@ -471,8 +485,10 @@ BROKER_SETTINGS: Final[tuple[Overlay | Setting, ...]] = (
     *_COORDINATORS,
     *_QUOTAS,
     *_AUTHORIZER,
+    *_TOKENS,
     *RAFT_SETTINGS,
     *TIERED_SETTINGS,
     *ZOOKEEPER_SETTINGS,
+    *BROKER_PROPOSALS,
 )
 """Every broker setting."""

@@ -94,8 +94,21 @@ def versions() -> tuple[str, ...]:
     return tuple(releases)
 
 
+def implied_level(version: str) -> int:
+    """Level of ``metadata.version`` whose records and rules a release has that finalizes none.
+
+    That of its ``inter.broker.protocol.version``, and 0 for 2.8, whose records no later release
+    reads; a version that finalizes one does what 3.2 did.
+
+    Source: ``MetadataVersion.IBP_3_{0,1,2}``; ``ControllerServer.isLeaderRecoverySupported`` (3.2).
+    """
+    return {"2.8": 0, "3.0": 1, "3.1": 2}.get(version, 3)
+
+
 def features_of(version: str) -> Mapping[str, int]:
     """Feature levels of a new cluster of a version, by name; before 3.3 those of 3.3.
+
+    2.8 to 3.2 finalize none: :func:`implied_level`.
 
     Source: ``MetadataVersion.LATEST_PRODUCTION``, ``Feature.defaultLevel``.
     """

@@ -34,7 +34,7 @@ _ZOOKEEPER: Final = "the ensemble is that of cluster.zookeeper, without TLS, ACL
 
 _DIFFERENCES: Final = (
     (r"zookeeper\..*", _ZOOKEEPER),
-    (r"(.*\.)?(ssl|sasl|password\.encoder|delegation\.token)\..*", _IDENTITY),
+    (r"(.*\.)?(ssl|sasl|password\.encoder)\..*", _IDENTITY),
     (r"(authorizer\.class\.name|super\.users|allow\.everyone\.if\.no\.acl\.found)", _IDENTITY),
     (r"(principal\.builder\.class|security\.(protocol|providers))", _IDENTITY),
     (r"connections\.max\.reauth\.ms", _IDENTITY),

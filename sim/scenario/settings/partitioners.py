@@ -1,13 +1,16 @@
-"""Values of ``partitioner.class``: Kafka's own classes by version, or a class in a file.
+"""Values of ``partitioner.class``: Kafka's own classes by version, or a class of a user's.
 
-``FILE.py:CLASS`` names a class in a file beside the scenario's own. It is read with the scenario
-and not run before a run: that a scenario can be loaded says nothing about what the class does.
+``FILE.py:CLASS`` names a class in a file beside the scenario's own, ``NAME`` one that an installed
+distribution offers as an entry point, and ``NAME@DISTRIBUTION==VERSION`` that of one release of it.
+Files and entry points are read with the scenario and not run before a run: that a scenario can be
+loaded says nothing about what the class does.
 
 Source: KIP-369, KIP-480, KIP-794; ``ProducerConfig.PARTITIONER_CLASS_CONFIG``.
 """
 
 import ast
 import re
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -32,7 +35,13 @@ _VERSIONS: Final = {
 """Since when each class is there, and since when it is not; empty: it is there."""
 
 _OWN: Final = re.compile(r"([A-Za-z_]\w*\.py):([A-Za-z_]\w*)", re.ASCII)
-_ALLOWED: Final = f"{', '.join(_VERSIONS)}, or FILE.py:CLASS beside the scenario's file"
+_PINNED: Final = re.compile(r"([^@\s]+)@([A-Za-z0-9][\w.-]*)==(\S+)", re.ASCII)
+_ALLOWED: Final = (
+    f"{', '.join(_VERSIONS)}, FILE.py:CLASS beside the scenario's file, or a name of the "
+    "entry-point group {group}"
+)
+GROUP: Final = "logquake.partitioners"
+"""Group of entry points in which installed distributions offer partitioners."""
 _METHOD: Final = "partition"
 
 
@@ -41,6 +50,90 @@ class OwnClass(NamedTuple):
 
     file: str
     name: str
+
+
+class Offered(NamedTuple):
+    """A class that a distribution offers as an entry point."""
+
+    name: str
+    distribution: str
+    version: str
+
+    @property
+    def value(self) -> str:
+        """``partitioner.class`` that names it and its release."""
+        return f"{self.name}@{self.distribution}=={self.version}"
+
+
+def offered(given: str) -> Offered | None:
+    """The entry point that a value with its release names; ``None`` for any other value."""
+    match = _PINNED.fullmatch(given)
+    return None if match is None else Offered(match[1], _normal(match[2]), match[3])
+
+
+def pinned(config: Config) -> Config:
+    """The settings with the release of an entry point that is named without it.
+
+    Raises:
+        Problem: If no installed distribution offers it, or another release, or more than one.
+    """
+    given = config[NAME]
+    if not isinstance(given, str) or not given or given in _VERSIONS or own_class(given):
+        return config
+    found = offered(given) or _only(given)
+    entry_of(found)
+    return config.changed({NAME: found.value})
+
+
+def entry_of(sought: Offered) -> EntryPoint:
+    """The installed entry point.
+
+    Raises:
+        Problem: If it is not installed, or in another release.
+    """
+    known = _known()
+    entry = known.get(sought)
+    if entry is not None:
+        return entry
+    others = [each for each in known if each.name == sought.name]
+    found = f"no {sought.name} of {sought.distribution} {sought.version} is installed"
+    allowed = ", ".join(each.value for each in others or known) or "none: no distribution has any"
+    raise Problem((NAME,), found, allowed, f"pip install {sought.distribution}=={sought.version}")
+
+
+def _only(given: str) -> Offered:
+    known = _known()
+    same = [each for each in known if each.name == given]
+    if not same:
+        names = (*_VERSIONS, *(each.name for each in known))
+        raise Problem((NAME,), f"no partitioner {given!r}", allowed(), nearest(given, names))
+    if len(same) > 1:
+        raise Problem(
+            (NAME,),
+            f"{given!r}, which {len(same)} distributions offer",
+            ", ".join(each.value for each in same),
+        )
+    return same[0]
+
+
+def _known() -> dict[Offered, EntryPoint]:
+    """Every entry point of the group, in the order of its value."""
+    found = {}
+    for entry in entry_points(group=GROUP):
+        if entry.dist is not None:
+            found[Offered(entry.name, _normal(entry.dist.name), entry.dist.version)] = entry
+    return dict(sorted(found.items(), key=lambda item: item[0]))
+
+
+def _normal(distribution: str) -> str:
+    """A distribution's name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def allowed() -> str:
+    """Values that ``partitioner.class`` takes."""
+    names = ", ".join(each.name for each in _known()) or "none is installed"
+    return _ALLOWED.format(group=f"{GROUP} ({names})")
 
 
 def own_class(given: str) -> OwnClass | None:
@@ -79,8 +172,8 @@ def source_of(given: str, kafka: str, directory: Path | None) -> str:
     own = own_class(given)
     if own is not None:
         return _source(own, directory)
-    if given not in _VERSIONS:
-        raise Problem((NAME,), f"no partitioner {given!r}", _ALLOWED, nearest(given, _VERSIONS))
+    if offered(given) is not None:
+        return ""
     first, last = _VERSIONS[given]
     if not is_since(kafka, first):
         raise Problem((NAME,), f"{given} with cluster.kafka {kafka}", f"Kafka {first} or newer")
@@ -96,10 +189,10 @@ def source_of(given: str, kafka: str, directory: Path | None) -> str:
 
 def _source(own: OwnClass, directory: Path | None) -> str:
     if directory is None:
-        raise Problem((NAME,), f"{own.file} beside a scenario that is no file", _ALLOWED)
+        raise Problem((NAME,), f"{own.file} beside a scenario that is no file", allowed())
     file = directory / own.file
     if file.resolve().parent != directory.resolve():
-        raise Problem((NAME,), f"{own.file} is a link to another directory", _ALLOWED)
+        raise Problem((NAME,), f"{own.file} is a link to another directory", allowed())
     try:
         text = file.read_text(encoding="utf-8")
         tree = ast.parse(text)

@@ -69,6 +69,10 @@ OF_ISR: Final = (
     "authorizer.class.name",
     "super.users",
     "allow.everyone.if.no.acl.found",
+    "delegation.token.secret.key",
+    "delegation.token.max.lifetime.ms",
+    "delegation.token.expiry.time.ms",
+    "delegation.token.expiry.check.interval.ms",
 )
 
 BEHAVIOURS_OF_ISR: Final = (

@@ -37,8 +37,11 @@ _OVERLAYS: Final[Mapping[Scope, Sequence[Overlay | Setting]]] = {
 }
 
 
-KRAFT_SINCE: Final = "3.3"
-"""The first version whose KRaft was for production (KIP-833)."""
+KRAFT_SINCE: Final = "2.8"
+"""The first version with KRaft, as a preview."""
+
+BEFORE_KRAFT: Final = "3.3"
+"""Version whose KRaft those have that had none: the first for production (KIP-833)."""
 
 
 class _Tables(Mapping[Scope, Mapping[str, Setting]]):
@@ -66,7 +69,7 @@ def _setting(scope: Scope, overlay: Overlay | Setting, version: str) -> Setting:
     if isinstance(overlay, Setting):
         return overlay
     if overlay.name in OF_KRAFT and not is_since(version, KRAFT_SINCE):
-        version = KRAFT_SINCE
+        version = BEFORE_KRAFT
     return declared(scope, overlay, version)
 
 
@@ -74,7 +77,7 @@ def _setting(scope: Scope, overlay: Overlay | Setting, version: str) -> Setting:
 def settings_at(version: str) -> Mapping[Scope, Mapping[str, Setting]]:
     """Every known setting of a version of Kafka, by scope and name.
 
-    Without ZooKeeper, versions before :data:`KRAFT_SINCE` have KRaft's settings of that one.
+    Without ZooKeeper, versions before :data:`KRAFT_SINCE` have the settings of KRaft in 3.3.
     """
     return _Tables(version)
 

@@ -25,6 +25,7 @@ SHARE_SETTINGS: Final[tuple[Overlay, ...]] = (
         "group.share.min.partition.max.record.locks",
         "group.share.max.partition.max.record.locks",
         "group.share.max.share.sessions",
+        "group.share.initialize.retry.interval.ms",
         "share.coordinator.state.topic.num.partitions",
         "share.coordinator.state.topic.replication.factor",
         "share.coordinator.state.topic.min.isr",

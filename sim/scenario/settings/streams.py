@@ -29,6 +29,11 @@ STREAMS_SETTINGS: Final[tuple[Overlay, ...]] = (
         "group.protocol",
     ),
     *absent(
+        "consumer.partition.assignment.strategy: range is eager, as a value up to 2.3 would be; "
+        "later ones are for joins",
+        "upgrade.from",
+    ),
+    *absent(
         "tasks have no state",
         "num.standby.replicas",
         "state.dir",

@@ -14,8 +14,10 @@ from sim.scenario.settings.overlay import (
     modelled,
     narrowed,
 )
+from sim.scenario.settings.proposed import TOPIC_PROPOSALS
+from sim.scenario.settings.types import Setting
 
-TOPIC_SETTINGS: Final[tuple[Overlay, ...]] = (
+TOPIC_SETTINGS: Final[tuple[Overlay | Setting, ...]] = (
     *modelled(
         "cleanup.policy",
         "delete.retention.ms",
@@ -67,6 +69,7 @@ TOPIC_SETTINGS: Final[tuple[Overlay, ...]] = (
         "files hold exactly what was written",
         "preallocate",
     ),
+    *TOPIC_PROPOSALS,
 )
 """Every topic setting."""
 
@@ -76,4 +79,6 @@ def broker_settings(name: str) -> tuple[tuple[str, int], ...]:
 
     The first that is not null counts. Source: ``ServerTopicConfigSynonyms``.
     """
-    return settings_of("topic")[name].brokers
+    found = settings_of("topic").get(name)
+    # A proposal's, which no release has, has the same name for brokers.
+    return ((name, 1),) if found is None else found.brokers

@@ -56,6 +56,10 @@ OF_KRAFT: Final = (
     "authorizer.class.name",
     "super.users",
     "allow.everyone.if.no.acl.found",
+    "delegation.token.secret.key",
+    "delegation.token.max.lifetime.ms",
+    "delegation.token.expiry.time.ms",
+    "delegation.token.expiry.check.interval.ms",
 )
 
 BEHAVIOURS_OF_KRAFT: Final = (
@@ -64,6 +68,15 @@ BEHAVIOURS_OF_KRAFT: Final = (
     "kraft.fetch_wakeup",
     "kraft.pre_vote",
     "kraft.pre_vote_refusal",
+    "kraft.leader_balance",
+    "kraft.metadata_version",
+    "kraft.unfencing",
+    "kraft.admin_requests",
+    "broker.resend",
+    "broker.request_timeout",
+    "tokens.sweep",
+    "metadata.first_publish",
+    "directories.broker_epoch",
     "leader_epoch.isr_shrink",
     "isr.broker_epochs",
     "fetch.former_process",

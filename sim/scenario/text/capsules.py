@@ -4,9 +4,10 @@ Whatever loads a scenario loads that of a capsule. The other keys say what is ex
 :mod:`sim.hunting.capsule`.
 """
 
+from pathlib import Path
 from typing import Final
 
-from sim.scenario.text.yaml import Document
+from sim.scenario.text.yaml import Document, ReadError, read
 
 VERSION: Final = "capsule"
 """Key of the format's version; a file that has it is a capsule."""
@@ -18,6 +19,17 @@ SCENARIO: Final = "scenario"
 def is_capsule(data: object) -> bool:
     """True for the data of a capsule."""
     return isinstance(data, dict) and VERSION in data and isinstance(data.get(SCENARIO), dict)
+
+
+def is_capsule_file(path: Path) -> bool:
+    """True for a file that is a capsule, whatever its name; false for one that cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        if f"{VERSION}:" not in text:
+            return False  # of hundreds of files each would be parsed once more
+        return is_capsule(read(text, str(path)).data)
+    except (OSError, UnicodeDecodeError, ReadError):
+        return False
 
 
 def unpacked(document: Document) -> Document:
