@@ -6,7 +6,7 @@ grow with simulated time: of a log its end and its epochs are kept, never its ba
 """
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from sim.checking.outcomes.compaction import RemovedRecord
 from sim.checking.outcomes.policy import POLICIES
@@ -16,6 +16,8 @@ from sim.trace.rows.clients import Reads, ReadsRow
 from sim.trace.rows.cluster import (
     Leadership,
     LeadershipRow,
+    NodeStates,
+    NodeStatesRow,
     PartitionChanges,
     PartitionChangesRow,
 )
@@ -45,6 +47,8 @@ from sim.trace.rows.share import ShareConsumers, ShareConsumersRow
 from sim.trace.schema import BY_NAME
 from sim.trace.writer import Listener, Row, Trace
 from sim.units import show_instant
+
+_BROKER: Final = "broker-"
 
 AppendCheck: TypeAlias = Callable[[Partition, Replica, AppendsRow], None]
 WatermarkCheck: TypeAlias = Callable[[Partition, Replica, HighWatermarksRow], None]
@@ -85,7 +89,7 @@ class Observer:
             "recoveries": self._recovery, "log_holes": self._hole, "log_starts": self._log_start,
             "raft_configurations": self._configuration, "log_contents": self._contents,
             "leadership": self._leadership, "partition_changes": self._change, "reads": self._read,
-            "share_consumers": self._share_consumer,
+            "share_consumers": self._share_consumer, "node_states": self._node_state,
         }  # fmt: skip
         for name, listener in listeners.items():
             self.listen(name, listener)
@@ -101,6 +105,17 @@ class Observer:
         if partition is None:
             partition = self.partitions[topic, number] = Partition(topic, number)
         return partition
+
+    def _node_state(self, row: NodeStatesRow) -> None:
+        """A process that starts may have no log to recover: its disk is new, or the log empty."""
+        node = row[NodeStates.NODE]
+        if row[NodeStates.STATE] != "started" or not node.startswith(_BROKER):
+            return
+        broker = int(node.removeprefix(_BROKER))
+        for partition in self.partitions.values():
+            replica = partition.replicas.get(broker)
+            if replica is not None:
+                replica.begin_process()
 
     def _append(self, row: AppendsRow) -> None:
         topic, number, broker = row[Appends.TOPIC], row[Appends.PARTITION], row[Appends.BROKER]
@@ -175,9 +190,7 @@ class Observer:
         replica.cut(min(end, replica.log_end))
         if replica.has_strange:
             replica.log_end = end
-        # A new process begins: the old one's watermark and epochs do not bind it.
-        replica.watermark = replica.watermark_epoch = -1
-        replica.leader_epoch = replica.partition_epoch = -1
+        replica.begin_process()
 
     def _hole(self, row: LogHolesRow) -> None:
         partition = self.partition(row[LogHoles.TOPIC], row[LogHoles.PARTITION])

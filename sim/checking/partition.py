@@ -50,6 +50,11 @@ class Replica:
         """True if bytes of another log were written into this one, and recovery may have kept
         them."""
 
+    def begin_process(self) -> None:
+        """Forgets the watermark and epochs of a former process: they do not bind the next one."""
+        self.watermark = self.watermark_epoch = -1
+        self.leader_epoch = self.partition_epoch = -1
+
     def spans(self, start: Offset) -> list[tuple[Offset, Offset, LeaderEpoch]]:
         """The log from the offset on, as (first offset, end offset, epoch)."""
         found = []

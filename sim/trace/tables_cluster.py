@@ -171,6 +171,17 @@ CLUSTER_TABLES: Final[tuple[Table, ...]] = (
         Column("arrived_us", "int64", "when it had arrived"),
     ),
     facts(
+        "delegation_tokens",
+        "a broker applied a change of the delegation tokens, or a client named one to log in",
+        BROKER,
+        Column("change", "string", "none (a process has started), applied, removed, named"),
+        Column("token", "string", "its id"),
+        Column("owner", "string", "principal of who logs in with it"),
+        Column("expires_us", "int64", "its end, as far as the broker's clock is right; -1 without"),
+        Column("client", "string", "printed name of who named it; empty otherwise"),
+        Column("connection", "int64", "number of that connection; -1 otherwise"),
+    ),
+    facts(
         "denials",
         "a broker refused a request, or a part of it, for want of a right",
         BROKER,

@@ -66,7 +66,9 @@ RUN_TABLES: Final[tuple[Table, ...]] = (
         Column("size_bytes", "int32", ""),
         Column("sent_us", "int64", "instant it was handed to the socket"),
         Column(
-            "delayed_by", "string", "name of the fault rule that held or slowed it; empty if none"
+            "delayed_by",
+            "string",
+            "name of the fault rule that held or slowed it, or incast; empty if none",
         ),
     ),
     detail(

@@ -89,6 +89,10 @@ class TableWriter(Generic[R]):
         for listener in self.listeners:
             listener(row)
 
+    def leaves_out(self) -> bool:
+        """Counts the next row and returns True if nobody keeps or hears it: it need not be made."""
+        return False
+
     @property
     def count(self) -> int:
         """Rows added so far."""
@@ -152,6 +156,12 @@ class _Unwritten(TableWriter[R]):
     """A detail table at level ``facts``: counted, passed to its listeners, and dropped."""
 
     __slots__ = ()
+
+    def leaves_out(self) -> bool:
+        if self.listeners:
+            return False
+        self._flushed += 1
+        return True
 
     def add(self, row: R) -> None:
         self._flushed += 1

@@ -20,7 +20,7 @@ from sim.trace.rows.clients import (
     Reads,
     ReadsRow,
 )
-from sim.trace.rows.cluster import NodeStates, NodeStatesRow
+from sim.trace.rows.cluster import NodeStates, NodeStatesRow, PartitionChanges
 from sim.units import SECOND, Micros
 
 COMMIT_ANSWER_US_MAX: Final[Micros] = 30 * SECOND
@@ -30,6 +30,12 @@ _GENERATIONS_KEPT: Final = 16
 
 DELETED: Final = frozenset({"forgotten", "deleted"})
 """Reasons of rows of groups that are removed: the next group of the name begins with 1."""
+
+DOWNGRADED: Final = "downgraded"
+"""Reason of the row of a consumer group that is a classic group again (KIP-848)."""
+
+OF_OLD: Final = "loaded groups in a leader epoch that had ended: it commits nothing"
+"""Reason for which a coordinator may lawfully know less than was committed."""
 
 KEPT_OFFSETS: Final = "while no record of __consumer_offsets is lost: a group then restarts at 0"
 """The condition of a coordinator's durable group state."""
@@ -178,7 +184,7 @@ class GenerationsAreKept(Invariant):
     name = "generations-are-kept"
     sentence = "A coordinator that takes over a group knows every generation that was committed."
     source = "S40; GroupMetadataManager.replay"
-    conditions = KEPT_OFFSETS
+    conditions = f"{KEPT_OFFSETS}; unless its leader epoch has ended: it commits nothing"
 
     def __init__(self) -> None:
         super().__init__()
@@ -202,8 +208,11 @@ class GenerationsAreKept(Invariant):
             self.suspend(lost)
             self._committed.pop(group, None)
             return
-        self.checked += 1
         committed = self._committed.get(group, 0)
+        if generation < committed and leads_of_old(self._partitions, broker):
+            self.suspend(f"{server_name(broker)} {OF_OLD}")
+            return
+        self.checked += 1
         if generation < committed:
             found = f"{group} is loaded in generation {generation}; {committed} was committed"
             raise self.broken(at, server_name(broker), found)
@@ -215,6 +224,21 @@ def lost_offsets(partitions: Mapping[tuple[str, int], Partition]) -> str | None:
         if topic == OFFSETS_TOPIC and partition.excuse is not None:
             return partition.excuse
     return None
+
+
+def leads_of_old(partitions: Mapping[tuple[str, int], Partition], broker: NodeId) -> bool:
+    """True if a broker leads a partition of offsets in an epoch that the controller has ended.
+
+    One that was frozen applies what it missed in order, and loads what it has for an instant.
+    """
+    for (topic, _), partition in partitions.items():
+        if topic != OFFSETS_TOPIC or partition.change is None:
+            continue
+        epoch = partition.replica(broker).leader_epoch
+        is_leader = partition.leaders.get(epoch) == broker
+        if is_leader and epoch < partition.change[PartitionChanges.LEADER_EPOCH]:
+            return True
+    return False
 
 
 class CommitsAreCurrent(Invariant):
@@ -231,6 +255,9 @@ class CommitsAreCurrent(Invariant):
         self._ended: dict[str, dict[int, Micros]] = {}
         self._by_member: dict[str, None] = {}
         """Consumer-protocol groups, which another invariant checks."""
+        self._epochs: dict[tuple[str, str], int] = {}
+        self._left: dict[str, dict[int, Micros]] = {}
+        """Epochs of members that have left, of which answers may be on their way."""
 
     def _watch(self, observer: Observer) -> None:
         observer.listen("groups", self._group)
@@ -238,14 +265,24 @@ class CommitsAreCurrent(Invariant):
         observer.listen("commits", self._commit)
 
     def _member(self, row: GroupMembersRow) -> None:
-        self._by_member[row[GroupMembers.GROUP]] = None
+        group, epoch = row[GroupMembers.GROUP], row[GroupMembers.MEMBER_EPOCH]
+        member = group, row[GroupMembers.MEMBER_ID]
+        self._by_member[group] = None
+        former = self._epochs.pop(member, None)
+        if epoch >= 0:
+            self._epochs[member] = epoch
+        elif former is not None:
+            self._left.setdefault(group, {})[former] = row[GroupMembers.T_US]
 
     def _group(self, row: GroupsRow) -> None:
         # Generations are kept by coordinator: a zombie may still answer for the group, and its
         # successor may have to begin before a generation that was never written.
-        at, broker, group, state, generation, _members, _reason = row
+        at, broker, group, state, generation, _members, reason = row
         current = self._current.setdefault(group, {})
         ended = self._ended.setdefault(group, {})
+        if reason == DOWNGRADED:
+            self._by_member.pop(group, None)
+            ended.update(self._left.pop(group, {}))
         former = current.pop(broker, None)
         if former is not None and former != generation:
             ended.pop(former, None)

@@ -7,7 +7,10 @@ from sim.checking.invariant import Invariant
 from sim.checking.invariants.clients import (
     COMMIT_ANSWER_US_MAX,
     DELETED,
+    DOWNGRADED,
     KEPT_OFFSETS,
+    OF_OLD,
+    leads_of_old,
     lost_offsets,
 )
 from sim.checking.observer import Observer
@@ -26,25 +29,31 @@ class PartitionsHaveOneOwner(Invariant):
     name = "partitions-have-one-owner"
     sentence = "A partition is owned, or still to be revoked, by at most one member of a group."
     source = "S38; ConsumerGroup.currentPartitionEpoch"
-    conditions = f"no share group; {KEPT_OFFSETS}"
+    conditions = f"no share group; {KEPT_OFFSETS}; unless its leader epoch has ended"
 
     def __init__(self) -> None:
         super().__init__()
         self._shared: Mapping[str, None] = {}
         self._owners: dict[str, dict[str, str]] = {}
+        self._partitions: Mapping[tuple[str, int], Partition] = {}
 
     def _watch(self, observer: Observer) -> None:
         self._shared = observer.share_groups
+        self._partitions = observer.partitions
         observer.listen("groups", self._group)
         observer.listen("group_members", self._member)
 
     def _group(self, row: GroupsRow) -> None:
-        if row[Groups.REASON] == "loaded":
-            self._owners.pop(row[Groups.GROUP], None)  # rows of all its members follow
+        if row[Groups.REASON] != "loaded":
+            return
+        if leads_of_old(self._partitions, row[Groups.BROKER]):
+            self.suspend(f"{server_name(row[Groups.BROKER])} {OF_OLD}")
+            return
+        self._owners.pop(row[Groups.GROUP], None)  # rows of all its members follow
 
     def _member(self, row: GroupMembersRow) -> None:
         at, broker, group, member, _consumer, _epoch, _state, assigned, revoked = row
-        if group in self._shared:
+        if group in self._shared or leads_of_old(self._partitions, broker):
             return
         owners = self._owners.setdefault(group, {})
         for partition in [p for p, owner in owners.items() if owner == member]:
@@ -66,7 +75,7 @@ class MemberEpochsAdvance(Invariant):
         "has not reached; a coordinator that takes over knows what was committed."
     )
     source = "S40; GroupMetadataManager.replay(ConsumerGroupCurrentMemberAssignment)"
-    conditions = KEPT_OFFSETS
+    conditions = f"{KEPT_OFFSETS}; unless its leader epoch has ended: it commits nothing"
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,6 +109,9 @@ class MemberEpochsAdvance(Invariant):
             return
         self.checked += 1
         before, most = epochs.get(member, 0), self._reached.get(group, 0)
+        if not before <= epoch <= most and leads_of_old(self._partitions, broker):
+            self.suspend(f"{server_name(broker)} {OF_OLD}")
+            return
         epochs[member] = epoch
         if not before <= epoch <= most:
             found = f"{member} of {group} is in epoch {epoch}; it was in {before}, the group {most}"
@@ -121,8 +133,16 @@ class CommitsCarryTheMemberEpoch(Invariant):
         self._ended: dict[tuple[str, str], dict[int, Micros]] = {}
 
     def _watch(self, observer: Observer) -> None:
+        observer.listen("groups", self._group)
         observer.listen("group_members", self._member)
         observer.listen("commits", self._commit)
+
+    def _group(self, row: GroupsRow) -> None:
+        if row[Groups.REASON] == DOWNGRADED:  # its members have generations from now on
+            group = row[Groups.GROUP]
+            for consumer in [each for each in self._current if each[0] == group]:
+                del self._current[consumer]
+                self._ended.pop(consumer, None)
 
     def _member(self, row: GroupMembersRow) -> None:
         at, _broker, group, member, named, epoch, _state, _assigned, _revoked = row

@@ -5,7 +5,7 @@ has answered every request that it had checked before.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 from sim.checking.invariant import NO_LOSS, Invariant
 from sim.checking.observer import Observer
@@ -19,11 +19,13 @@ from sim.trace.rows.cluster import (
     AdmittedRequestsRow,
     Authentications,
     AuthenticationsRow,
+    DelegationTokens,
+    DelegationTokensRow,
     Principals,
     PrincipalsRow,
 )
 from sim.trace.rows.log import Appends, AppendsRow
-from sim.units import NEVER, Micros
+from sim.units import MS, NEVER, Micros
 
 _Acl: TypeAlias = tuple[str, str, str, str, str, str, str]
 """Principal, host, operation, permission, type, name and pattern of the resource."""
@@ -242,8 +244,85 @@ class ClientsAreAuthenticated(Invariant):
             raise self.broken(row[AdmittedRequests.T_US], server_name(broker), found)
 
 
+class TokensLimitSessions(Invariant):
+    """Rule of ``ScramServerCallbackHandler`` and ``SaslServerAuthenticator.ReauthInfo``.
+
+    A token that has expired is known until a sweep has removed it, and may be named until then.
+    """
+
+    name = "tokens-limit-sessions"
+    sentence = (
+        "A broker takes a client for the owner of a delegation token only if it knows the token, "
+        "and gives its handlers no request of that session after the token's end."
+    )
+    source = "KIP-48, KIP-368; ScramServerCallbackHandler, SaslServerAuthenticator"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[NodeId, dict[str, str]] = {}
+        """Owners of the tokens that a broker knows, by their ids."""
+        self._named: dict[tuple[NodeId, int], tuple[str, Micros]] = {}
+        """Owner and end of the token of an exchange that is not complete, by connection."""
+        self._ends: dict[tuple[NodeId, int], Micros] = {}
+        """End of the token of a connection's session."""
+
+    def _watch(self, observer: Observer) -> None:
+        observer.listen("delegation_tokens", self._token)
+        observer.listen("authentications", self._authentication)
+        observer.listen("admitted_requests", self._request)
+
+    def _token(self, row: DelegationTokensRow) -> None:
+        change, token = row[DelegationTokens.CHANGE], row[DelegationTokens.TOKEN]
+        broker, owner = row[DelegationTokens.BROKER], row[DelegationTokens.OWNER]
+        known = self._known.setdefault(broker, {})
+        if change == "none":
+            known.clear()
+        elif change == "applied":
+            known[token] = owner
+        elif change == "removed":
+            known.pop(token, None)
+        else:
+            self.checked += 1
+            if known.get(token) != owner:
+                found = f"takes token {token} of {owner}, which it does not know"
+                self._break(row[DelegationTokens.T_US], broker, found)
+            key = broker, row[DelegationTokens.CONNECTION]
+            self._named[key] = owner, row[DelegationTokens.EXPIRES_US]
+
+    def _authentication(self, row: AuthenticationsRow) -> None:
+        broker = row[Authentications.BROKER]
+        key = broker, row[Authentications.CONNECTION]
+        named = self._named.pop(key, None)
+        self._ends.pop(key, None)
+        if named is None or row[Authentications.EVENT] != "authenticated":
+            return
+        owner, self._ends[key] = named
+        principal = row[Authentications.PRINCIPAL]
+        if principal != owner:
+            found = f"takes {row[Authentications.CLIENT]} for {principal} by a token of {owner}"
+            self._break(row[Authentications.T_US], broker, found)
+
+    def _request(self, row: AdmittedRequestsRow) -> None:
+        broker = row[AdmittedRequests.BROKER]
+        end = self._ends.get((broker, row[AdmittedRequests.CONNECTION]))
+        if end is None:
+            return
+        self.checked += 1
+        # The broker subtracts whole milliseconds.
+        if row[AdmittedRequests.ARRIVED_US] > end + MS:
+            found = (
+                f"handles {row[AdmittedRequests.REQUEST]} of {row[AdmittedRequests.CLIENT]}, "
+                "whose delegation token had expired"
+            )
+            self._break(row[AdmittedRequests.T_US], broker, found)
+
+    def _break(self, at: Micros, broker: NodeId, found: str) -> NoReturn:
+        raise self.broken(at, server_name(broker), found)
+
+
 RIGHTS_INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     WritesAreAuthorized,
     ReadsAreAuthorized,
     ClientsAreAuthenticated,
+    TokensLimitSessions,
 )

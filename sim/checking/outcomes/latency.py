@@ -67,17 +67,16 @@ class Latency:
             self._serve(known, first, row[ClientBatches.RECORD_COUNT])
 
     def read(self, row: ReadsRow) -> None:
-        """Adds records of one batch that a consumer got."""
+        """Adds consecutive records of one producer that a consumer got, of one batch or several."""
         producer = row[Reads.PRODUCER_INDEX]
         if producer < 0:
             return
         key = (producer, row[Reads.TOPIC], row[Reads.PARTITION])
         known = self._known.get(key) or self._known.setdefault(key, _Known())
         first, count, at = row[Reads.FIRST_RECORD], row[Reads.RECORD_COUNT], row[Reads.T_US]
-        if not self._count(known, first, count, at):
-            insort(known.waiting, (first, count, at))
-            if len(known.waiting) > self._batches_kept:
-                self._forgotten += known.waiting.pop(0)[1]
+        self._take(known, first, count, at)
+        if len(known.waiting) > self._batches_kept:
+            self._forgotten += known.waiting.pop(0)[1]
 
     def report(self) -> dict[str, dict[str, int]]:
         """``produce`` and ``end_to_end``; ``unmatched``: records read whose batch was unknown."""
@@ -88,28 +87,40 @@ class Latency:
             end_to_end["unmatched"] = unmatched
         return {"produce": self._produce.summary(), "end_to_end": end_to_end}
 
-    def _count(self, known: _Known, first: int, count: int, at: Micros) -> bool:
+    def _take(self, known: _Known, first: int, count: int, at: Micros) -> None:
+        """Counts records batch by batch; the rest waits from the first one without its batch."""
+        while count > 0:
+            done = self._count(known, first, count, at)
+            if not done:
+                insort(known.waiting, (first, count, at))
+                return
+            first += done
+            count -= done
+
+    def _count(self, known: _Known, first: int, count: int, at: Micros) -> int:
+        """Counts records of the batch that has the first of them; returns their number."""
         batch = known.batches.get(first)
         start = first
         if batch is None:
             place = bisect_right(known.firsts, first) - 1
             if place < 0:
-                return False
+                return 0
             start = known.firsts[place]
             batch = known.batches[start]
             if first >= start + len(batch[1]):
-                return False
+                return 0
         outcome_at, latencies = batch
         skipped = first - start
-        self._end_to_end.add(latencies[skipped : skipped + count], at - outcome_at)
-        return True
+        found = latencies[skipped : skipped + count]
+        self._end_to_end.add(found, at - outcome_at)
+        return len(found)
 
     def _serve(self, known: _Known, first: int, count: int) -> None:
         served = [w for w in known.waiting if first <= w[0] < first + count]
-        for read_first, read_count, at in served:
-            self._count(known, read_first, read_count, at)
         if served:
             known.waiting = [w for w in known.waiting if not first <= w[0] < first + count]
+        for read_first, read_count, at in served:
+            self._take(known, read_first, read_count, at)
 
     def _forget(self) -> None:
         key, first = self._ages.popleft()

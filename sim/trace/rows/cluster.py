@@ -360,6 +360,32 @@ class AdmittedRequests:
 AdmittedRequestsRow: TypeAlias = tuple[int, int, str, int, str, int]
 
 
+class DelegationTokens:
+    """Columns of ``delegation_tokens``."""
+
+    T_US: Final = 0
+    BROKER: Final = 1
+    CHANGE: Final = 2
+    TOKEN: Final = 3
+    OWNER: Final = 4
+    EXPIRES_US: Final = 5
+    CLIENT: Final = 6
+    CONNECTION: Final = 7
+
+    @staticmethod
+    def row(
+        broker: int, *, change: str, token: str, owner: str, expires_us: int, client: str,
+        connection: int,
+    ) -> Emit:
+        """Make a row of ``delegation_tokens``."""
+        return Emit("delegation_tokens", (
+            broker, change, token, owner, expires_us, client, connection,
+        ))
+
+
+DelegationTokensRow: TypeAlias = tuple[int, int, str, str, str, int, str, int]
+
+
 class Denials:
     """Columns of ``denials``."""
 
