@@ -13,7 +13,7 @@ from sim.suite.cache import Cache
 from sim.suite.fault_outcomes import FaultOutcome, answer, distinct, ranked
 from sim.suite.outcome import Outcome
 from sim.suite.plan import Job, plan
-from sim.suite.pool import outcomes
+from sim.suite.pool import Pool, outcomes
 from sim.suite.single_faults import (
     SingleFault,
     lasting,
@@ -88,7 +88,7 @@ def prepare(
 def execute(
     survey: Survey,
     cache: Cache,
-    processes: int,
+    some: Pool,
     should_stop: Callable[[], bool],
     on_result: Callable[[str, bool], None],
 ) -> list[FaultOutcome]:
@@ -97,7 +97,7 @@ def execute(
     Args:
         survey: Scenario files and runs.
         cache: Results of earlier runs.
-        processes: How many run at once.
+        some: Processes for the runs.
         should_stop: Asked now and then: a signal, or the end of the budget.
         on_result: Called after each run with its fault, and whether nothing was lost.
     """
@@ -107,7 +107,7 @@ def execute(
     for job, outcome in results.items():
         on_result(Path(job.path).stem, outcome.status == "held")
     waiting = [job for job in survey.jobs if job not in results]
-    for job, outcome in outcomes(waiting, processes, should_stop):
+    for job, outcome in outcomes(waiting, some, should_stop):
         if outcome.status == "interrupted" and should_stop():
             continue
         results[job] = outcome

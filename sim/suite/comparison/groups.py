@@ -16,6 +16,15 @@ FORMAT: Final = 1
 _MOST_KEYS: Final = 3
 """Keys of scenarios that an error names."""
 
+OF_THE_MACHINE: Final = tuple(
+    f"cluster.{part}."
+    for part in (
+        *("network", "cpu", "hardware", "heap"),
+        *(f"disk.{figure}" for figure in ("flush", "write", "read", "access", "capacity")),
+    )
+)
+"""Parts of a scenario that a rehearsal does not apply; it has as many log directories."""
+
 _WITHOUT_ROWS: Final[Mapping[str, Value]] = {"records": 0, "events": 0}
 """A number that a run does not speak of: nothing of the kind, or never."""
 
@@ -80,14 +89,22 @@ def compare(runs: Sequence[Path], against: Sequence[Path], tolerance: Tolerance)
             tuple(run for run in measured if run.is_real),
         )
     _check_sides(groups)
-    for group in groups if against else [measured]:
+    for group in groups:
         _check_scenarios(group)
+    if not against:
+        _check_scenarios([groups[0][0], groups[1][0]])
     first, second = (group[0].scenario for group in groups)
     keys = dict.fromkeys([*first, *second])
     pairs = [(key, first.get(key, "-"), second.get(key, "-")) for key in keys]
-    rows = (*_numbers(*groups, tolerance), *_sequences(*groups, tolerance))
     settings = tuple(pair for pair in pairs if pair[1] != pair[2])
-    return Comparison(names, groups, tolerance, settings, rows)
+    return Comparison(names, groups, tolerance, settings, rows_of(*groups, tolerance))
+
+
+def rows_of(
+    found: Sequence[Measured], reference: Sequence[Measured], tolerance: Tolerance
+) -> tuple[Row, ...]:
+    """The table of two groups, each with at least one run."""
+    return (*_numbers(found, reference, tolerance), *_sequences(found, reference, tolerance))
 
 
 def _check_sides(groups: Sequence[Sequence[Measured]]) -> None:
@@ -102,9 +119,14 @@ def _check_sides(groups: Sequence[Sequence[Measured]]) -> None:
 
 
 def _check_scenarios(group: Sequence[Measured]) -> None:
+    """Checks that runs have one scenario, but for what a rehearsal takes from its machine."""
     first = group[0]
     for run in group[1:]:
-        keys = dict.fromkeys([*first.scenario, *run.scenario])
+        keys = [
+            key
+            for key in dict.fromkeys([*first.scenario, *run.scenario])
+            if not ((first.is_real or run.is_real) and f"{key}.".startswith(OF_THE_MACHINE))
+        ]
         differing = [key for key in keys if first.scenario.get(key) != run.scenario.get(key)]
         if not differing:
             continue

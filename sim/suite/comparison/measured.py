@@ -25,6 +25,7 @@ _SHAPE: Final = {
     },
     "records": _NUMBERS,
     "failed_by_error": {"*": _NUMBERS},
+    "?expectations": [{"name": str, "asked": str, "held": bool}],
     "latency_us": {"*": _NUMBERS},
 }
 _CARD: Final = {**ENDED_CARD, "?scale": float, "?kafka": str}
@@ -117,6 +118,9 @@ def measure(directory: Path) -> Measured:
 
 
 def _of_verdict(verdict: Mapping[str, Any]) -> Iterator[Number]:
+    for each in verdict.get("expectations", ()):
+        name = f"expectation missed: {each['name']} {each['asked']}"
+        yield Number(name, "events", int(not each["held"]))
     answer = verdict["answer"]
     yield Number("lost", "records", answer["lost"]["size"])
     for worst in answer["down"]["worst"]:
@@ -179,6 +183,16 @@ class _Trace:
                 counts[row["group"]] += row["t_us"] >= 0
             for group in sorted(counts):
                 yield Number(f"{table} of group {group}", "events", counts[group])
+        yield from self._take_overs(began)
+
+    def _take_overs(self, began: Sequence[Event]) -> Iterator[Number]:
+        """Time from each fault until a member of a group has taken over partitions."""
+        rows = [row for row in self._rows("assignments") if row["partitions"]]
+        for group in sorted({row["group"] for row in rows}):
+            instants = [row["t_us"] for row in rows if row["group"] == group]
+            for event in began:
+                since = next((at - event.t_us for at in instants if at >= event.t_us), None)
+                yield Number(f"take-over in group {group} after {event.name}", "time", since)
 
     def _rows(self, table: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []

@@ -7,7 +7,7 @@ Source: the trace tables ``transactions``, ``markers``, ``transaction_outcomes``
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sim.suite.run_facts import OUTAGE_US, Row, RunFacts, Story
+from sim.suite.explain.run_facts import OUTAGE_US, Row, RunFacts, Story
 from sim.units import Micros
 
 _REQUESTED = "EndTxn"

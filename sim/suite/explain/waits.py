@@ -5,9 +5,9 @@ from itertools import pairwise
 from typing import Final
 
 from sim.ids import server_name
-from sim.suite.control import down_at, reigns, session_end, ungoverned
-from sim.suite.endings import ending_of, late_endings
-from sim.suite.run_facts import OUTAGE_US, Row, Story
+from sim.suite.explain.control import down_at, reigns, session_end, ungoverned
+from sim.suite.explain.endings import ending_of, late_endings
+from sim.suite.explain.run_facts import OUTAGE_US, Row, Story
 from sim.units import MS, Micros, show_duration, show_instant
 
 _SESSION: Final = "zookeeper.session.timeout.ms"

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from sim.ids import server_name
-from sim.suite.endings import ending_of
-from sim.suite.run_facts import DAMAGES, LOOK_BACK_US, Copy, Row, Story
+from sim.suite.explain.endings import ending_of
+from sim.suite.explain.run_facts import DAMAGES, LOOK_BACK_US, Row, Story
+from sim.suite.explain.subject import GAPS, Copy
 from sim.units import SECOND, Micros, show_duration, show_instant
 
 Line = tuple[Micros, str]
@@ -28,7 +29,7 @@ _ENDS: Final = {
 def lines(story: Story) -> list[Line]:
     """Every event that matters, each with its instant."""
     subject = story.subject
-    is_gap = subject.kind in ("outage", "wait")
+    is_gap = subject.kind in GAPS
     start = subject.from_us if is_gap else story.meant_us
     found = [*_client(story), *_copies(story), *_commit(story), *_transaction(story)]
     # What happened after the last thing that became of the record is no part of its story.
@@ -38,9 +39,10 @@ def lines(story: Story) -> list[Line]:
     found += _states(story, start - LOOK_BACK_US, end)
     found += _faults(story, start - LOOK_BACK_US, end)
     if is_gap:
-        begins = f"no record of {subject} is acknowledged from here on, for "
+        verb = "delivered" if subject.kind == "unread" else "acknowledged"
+        begins = f"no record of {subject} is {verb} from here on, for "
         found.append((start, begins + show_duration(subject.for_us)))
-        found.append((start + subject.for_us, f"records of {subject} are acknowledged again"))
+        found.append((start + subject.for_us, f"records of {subject} are {verb} again"))
     found.sort(key=lambda line: line[0])
     return found
 
@@ -48,7 +50,7 @@ def lines(story: Story) -> list[Line]:
 def ending(story: Story) -> str:
     """Copies that are left in the end."""
     subject = story.subject
-    if subject.kind in ("outage", "wait"):
+    if subject.kind in GAPS:
         return ""
     held = list(dict.fromkeys(c.name for c in story.copies if c.until_us is None))
     leader = server_name(story.final_leader) if story.final_leader >= 0 else "nobody"

@@ -6,17 +6,17 @@ from appends, truncations, recoveries, cleanings and log starts: nothing is take
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from sim.checking.partition import LOSSES
 from sim.errors import SimulationError
 from sim.faults.registry import KINDS
 from sim.ids import server_name
 from sim.scenario.loader import load
 from sim.scenario.scenario import Scenario
+from sim.suite.explain.subject import Copy, Subject
 from sim.trace.kept import check_kept
 from sim.trace.run_files import ENDED_CARD, ENDED_VERDICT, read_mapping, read_part
 from sim.trace.schema import BY_NAME
@@ -52,60 +52,6 @@ _DAMAGES_OF_DISKS: Final = (*DAMAGES, *COPIES_TAKEN)
 
 _OF_OUTAGES: Final = ("unavailable.produce.max", "offline.max")
 """Expectations about partitions that nobody can write to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Subject of an explanation: a record, an offset, or an outage."""
-
-    kind: str
-    """As in a verdict; or ``late`` (it came through), ``aborted`` (its transaction was),
-    ``outage``, ``wait`` (too short for one), ``ok`` (never acknowledged)."""
-    topic: str
-    partition: int
-    producer: str = ""
-    record: int = -1
-    offset: int = -1
-    from_us: Micros = 0
-    for_us: Micros = 0
-    group: str = ""
-    """Of the tasks that read it, if it is about their outputs."""
-
-    def __str__(self) -> str:
-        where = f"{self.topic}-{self.partition}"
-        if self.record >= 0:
-            return f"record {self.record} of {self.producer} in {where}"
-        return f"offset {self.offset} of {where}" if self.offset >= 0 else where
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """One copy of a record in one log, and what became of it."""
-
-    broker: int
-    offset: int
-    epoch: int
-    as_leader: bool
-    since_us: Micros
-    until_us: Micros | None
-    """``None``: to the end."""
-    ended_by: str = ""
-
-    @property
-    def name(self) -> str:
-        """The broker's printed name."""
-        return server_name(self.broker)
-
-    def holds_at(self, at: Micros) -> bool:
-        """True if it was there."""
-        return self.since_us <= at and (self.until_us is None or at < self.until_us)
-
-
-def is_storage_loss(copy: Copy) -> bool:
-    """True if a copy ended because its bytes were missing, and nobody had decided that."""
-    return (
-        copy.ended_by in {"recovery", "hole"} or copy.ended_by.removeprefix("truncation:") in LOSSES
-    )
 
 
 class RunFacts:
@@ -168,9 +114,13 @@ class RunFacts:
         for kind in dict.fromkeys([*spoken_of, *RECORD_KINDS, *TASK_KINDS]):
             for subject in self.subjects(kind):
                 return subject
-        gap = self._longest_gap()
+        gap, unread = self._longest_gap(), self._longest_unread()
         failed = [e["name"] for e in self.verdict["expectations"] if not e["held"]]
-        if gap is not None and (gap.for_us >= OUTAGE_US or set(failed) & set(_OF_OUTAGES)):
+        missed_one = gap is not None and bool(set(failed) & set(_OF_OUTAGES))
+        longest = 0 if gap is None else gap.for_us
+        if unread is not None and not missed_one and unread.for_us >= longest + OUTAGE_US:
+            return unread
+        if gap is not None and (gap.for_us >= OUTAGE_US or missed_one):
             return gap
         ended = self._aborted()
         if ended is not None:
@@ -198,6 +148,15 @@ class RunFacts:
         length, name, start = max(gaps)
         topic, _, number = name.rpartition("-")
         return Subject("outage", topic, int(number), from_us=start, for_us=length)
+
+    def _longest_unread(self) -> Subject | None:
+        """The consumers' longest outage."""
+        for each in self.verdict["answer"]["down"]["worst"]:
+            if each["what"] == "consume":
+                topic, _, number = each["of"].rpartition("-")
+                since, length = each["from_us"], each["max_us"]
+                return Subject("unread", topic, int(number), from_us=since, for_us=length)
+        return None
 
     def _aborted(self) -> Subject | None:
         """The first record of the first transaction that an error ended."""

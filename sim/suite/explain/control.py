@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from sim.ids import server_name
-from sim.suite.run_facts import Row, RunFacts
+from sim.suite.explain.run_facts import Row, RunFacts
 from sim.units import Micros
 
 _DOWN: Final = ("crashed", "powered_off", "stopped", "paused")

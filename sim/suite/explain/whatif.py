@@ -15,10 +15,10 @@ from sim.scenario.loader import load
 from sim.scenario.run.runner import run
 from sim.scenario.scenario import Scenario
 from sim.scenario.settings.resolved import Config
-from sim.suite.run_facts import RunFacts
+from sim.suite.explain.run_facts import RunFacts
 
-OUTAGES: Final = ("late", "outage", "ok")
-"""Kinds of which the longest outage is the measure."""
+OUTAGES: Final = ("late", "outage", "ok", "unread")
+"""Kinds of which the longest outage is the measure: of ``unread`` that of consumers."""
 
 _PAIR: Final = 2
 
@@ -48,6 +48,9 @@ class ChangeOutcome:
 
 def damage(kind: str, verdict: dict[str, Any]) -> int:
     """The number that is to be made better."""
+    if kind == "unread":
+        worst = verdict["answer"]["down"]["worst"]
+        return max((int(each["max_us"]) for each in worst if each["what"] == "consume"), default=0)
     if kind in OUTAGES:
         return int(verdict["availability"].get("produce_max_us", 0))
     found = found_in(kind, verdict)
@@ -55,13 +58,18 @@ def damage(kind: str, verdict: dict[str, Any]) -> int:
     return found
 
 
-def changes(scenario: Scenario, *, is_outage: bool = False) -> Iterator[SettingChange]:
+def changes(scenario: Scenario, kind: str) -> Iterator[SettingChange]:
     """Changes to try, each only if it changes something and the scenario allows it.
 
     Args:
         scenario: Of the run.
-        is_outage: Whether time is what was lost: what only ends a wait sooner is tried then.
+        kind: What went wrong; of outages what only ends a wait sooner is tried, too.
     """
+    if kind == "unread":
+        yield from _of_consumers(scenario)
+        yield _sooner_fenced()
+        yield from _behaviours(scenario)
+        return
     clients = range(len(scenario.producers))
     topics = [topic.name for topic in scenario.topics]
     yield _one("acks=all", [f"producers.{n}.config.acks=all" for n in clients])
@@ -80,7 +88,7 @@ def changes(scenario: Scenario, *, is_outage: bool = False) -> Iterator[SettingC
     # A leader that went silent is looked for elsewhere only after this time.
     waits = f"request.timeout.ms={_HASTY_MS}"
     longer = [n for n in clients if _waits_long(scenario.producers[n].config)]
-    if is_outage:
+    if kind in OUTAGES:
         yield _one(waits, [f"producers.{n}.config.{waits}" for n in longer])
     yield _one("min.insync.replicas=2", [_of_topic(t, "min.insync.replicas=2") for t in topics])
     yield _one("flush.messages=1", [_of_topic(t, "flush.messages=1") for t in topics])
@@ -93,9 +101,35 @@ def changes(scenario: Scenario, *, is_outage: bool = False) -> Iterator[SettingC
     yield _one(kept, [_of_topic(topic, kept) for topic in topics])
     yield _one("replica.lag.time.max.ms=5000", ["cluster.config.replica.lag.time.max.ms=5000"])
     yield _one("replica.lag.time.max.ms=30000", ["cluster.config.replica.lag.time.max.ms=30000"])
+    yield _sooner_fenced()
+    yield from _behaviours(scenario)
+
+
+def _of_consumers(scenario: Scenario) -> Iterator[SettingChange]:
+    """Changes by which readers look for another leader, and groups for another member, sooner."""
+    waits = f"request.timeout.ms={_HASTY_MS}"
+    clients = [n for n, each in enumerate(scenario.consumers) if _waits_long(each.config)]
+    yield _one(waits, [f"consumers.{n}.config.{waits}" for n in clients])
+    session, more_often = "session.timeout.ms=6000", "heartbeat.interval.ms=2000"
+    yield _one(
+        session,
+        [
+            f"consumers.{n}.config.{setting}"
+            for n, each in enumerate(scenario.consumers)
+            if each.membership == "classic"
+            for setting in (session, more_often)
+        ],
+    )
+
+
+def _sooner_fenced() -> SettingChange:
     session = "broker.session.timeout.ms=3000"
     more_often = "broker.heartbeat.interval.ms=500"
-    yield _one(session, [f"cluster.config.{setting}" for setting in (session, more_often)])
+    return _one(session, [f"cluster.config.{setting}" for setting in (session, more_often)])
+
+
+def _behaviours(scenario: Scenario) -> Iterator[SettingChange]:
+    """Behaviours of older versions, each as it is today."""
     for option in scenario.off_default:
         if option.path.startswith("behaviours."):
             name = option.path.removeprefix("behaviours.")
@@ -114,7 +148,7 @@ def trials(
         should_stop: Asked now and then.
     """
     before = damage(kind, facts.verdict)
-    for number, change in enumerate(changes(facts.scenario, is_outage=kind in OUTAGES)):
+    for number, change in enumerate(changes(facts.scenario, kind)):
         try:
             found = _again(facts, kind, change.overrides, directory / str(number), should_stop)
         except (InvariantBroken, NoProgress) as error:

@@ -1,0 +1,1 @@
+"""Explanation of a run: what went wrong, why, and what would have helped."""
