@@ -5,7 +5,7 @@ what was looked for, and the fingerprint. Every command that takes a scenario ta
 ``logquake check`` says if the version differs and if the failure still happens.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -19,8 +19,9 @@ from sim.hunting.replay import replay
 from sim.hunting.sought import Sought, parse, show
 from sim.scenario.loader import load, load_text
 from sim.scenario.scenario import Scenario
+from sim.scenario.settings import partitioners
 from sim.scenario.text.capsules import SCENARIO, VERSION, is_capsule
-from sim.scenario.text.yaml import ReadError, read
+from sim.scenario.text.yaml import read
 from sim.suite.plan import code_digest
 
 ENDING: Final = ".capsule.yaml"
@@ -101,7 +102,8 @@ def made(
         directory: Of the scenario's file.
 
     Raises:
-        SimulationError: If the scenario needs a file beside it.
+        SimulationError: If the scenario needs a file beside it, or a distribution whose release it
+            does not name.
     """
     run = data.get("run")
     seeded = {**data, "run": {**(run if isinstance(run, dict) else {}), "seed": seed}}
@@ -112,9 +114,37 @@ def made(
             f"the scenario uses a class in {file}; allowed in a capsule, which is one file: none; "
             "remove partitioner.class"
         )
+    _check_distributions(seeded, scenario)
     return Capsule(
         seeded, scenario, tuple(sought), finding, version("logquake"), code_digest()[:_DIGITS]
     )
+
+
+def _check_distributions(data: Mapping[str, Any], scenario: Scenario) -> None:
+    """Checks that the file says which release of a distribution each partitioner is of."""
+    said = [partitioners.offered(given) for given in _given(data)]
+    for part in (scenario, *(other.scenario for other in scenario.clusters)):
+        for producer in part.producers:
+            given = producer.config.text(partitioners.NAME)
+            if partitioners.offered(given) not in (None, *said):
+                raise SimulationError(
+                    "the scenario uses a partitioner of an installed distribution, and does not "
+                    f"say of which release; allowed in a capsule: {partitioners.NAME}: {given}; "
+                    "write that into the scenario"
+                )
+
+
+def _given(data: object) -> Iterator[str]:
+    """Every value of ``partitioner.class`` in a file."""
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            if key == partitioners.NAME and isinstance(value, str):
+                yield value
+            else:
+                yield from _given(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _given(value)
 
 
 def text_of(capsule: Capsule) -> str:
@@ -136,17 +166,6 @@ def dumped(plain: Mapping[str, Any]) -> str:
     return yaml.safe_dump(
         dict(plain), sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
     )
-
-
-def is_capsule_file(path: Path) -> bool:
-    """True for a file that is a capsule, whatever its name; false for one that cannot be read."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        if f"{VERSION}:" not in text:
-            return False  # of hundreds of files each would be parsed once more
-        return is_capsule(read(text, str(path)).data)
-    except (OSError, UnicodeDecodeError, ReadError):
-        return False
 
 
 def opened(path: Path) -> Capsule:

@@ -16,8 +16,9 @@ from sim.errors import InvariantBroken, NoProgress
 from sim.hunting.rest import Leftover, in_words, kinds
 from sim.hunting.sought import DOWN, STUCK, Sought
 from sim.scenario.expect.bounds import VOCABULARY
-from sim.suite.causes import causes, mechanisms
-from sim.suite.run_facts import RECORD_KINDS, TASK_KINDS, RunFacts, Story, Subject
+from sim.suite.explain.causes import causes, mechanisms
+from sim.suite.explain.run_facts import RECORD_KINDS, TASK_KINDS, RunFacts, Story
+from sim.suite.explain.subject import Subject
 from sim.units import Micros, show_duration
 
 BROKEN: Final = "broken"
@@ -124,7 +125,8 @@ def _down(facts: RunFacts) -> Finding:
     worst = max(facts.verdict["answer"][DOWN]["worst"], key=lambda each: int(each["max_us"]))
     topic, _, number = str(worst["of"]).rpartition("-")
     since: Micros = max(int(worst["from_us"]), 0)
-    gap = Subject("outage", topic, int(number), from_us=since, for_us=int(worst["max_us"]))
+    kind = "unread" if worst["what"] == "consume" else "outage"
+    gap = Subject(kind, topic, int(number), from_us=since, for_us=int(worst["max_us"]))
     words = f"{worst['what']} of {worst['of']} is down for {show_duration(int(worst['max_us']))}"
     found = _explained(facts, gap, words)
     return Finding(DOWN, found.chain, found.words)

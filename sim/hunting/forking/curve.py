@@ -13,6 +13,8 @@ _HEIGHT: Final = 260
 _LEFT: Final = 52
 _TOP: Final = 16
 _BOTTOM: Final = 40
+_LABEL: Final = 64
+"""Width of an instant's label on the axis, with a gap."""
 _INK: Final = "#3355bb"
 
 
@@ -120,17 +122,26 @@ def drawn(points: Sequence[PointOfCurve], name: str, marks: Sequence[tuple[Micro
     lines += [
         f'<circle cx="{x(p.at_us):.1f}" cy="{y(p.share):.1f}" r="3" fill="{_INK}"/>' for p in points
     ]
-    for point in (points[0], points[-1]):
-        anchor = "start" if point is points[0] else "end"
+    for place, label, anchor in _labels([(x(point.at_us), _at(point)) for point in points]):
         lines.append(
-            f'<text x="{x(point.at_us):.1f}" y="{_HEIGHT - 18}" text-anchor="{anchor}">'
-            f"{_at(point)}</text>"
+            f'<text x="{place:.1f}" y="{_HEIGHT - 18}" text-anchor="{anchor}">{label}</text>'
         )
     lines.append(
         f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 4}" text-anchor="middle">instant of forking; band: '
         "95 % confidence</text></svg>"
     )
     return "\n".join(lines) + "\n"
+
+
+def _labels(places: Sequence[tuple[float, str]]) -> Iterator[tuple[float, str, str]]:
+    """Labels of the axis with their anchors: the first, the last, and those between that fit."""
+    free = places[0][0] - _LABEL
+    for number, (place, label) in enumerate(places):
+        if number == len(places) - 1:
+            yield place, label, "end" if number else "start"
+        elif place - free >= _LABEL and (not number or places[-1][0] - place >= 1.5 * _LABEL):
+            yield place, label, "middle" if number else "start"
+            free = place if number else place + _LABEL / 2
 
 
 def _grid(height: float, share: float) -> str:

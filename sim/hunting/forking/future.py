@@ -133,7 +133,13 @@ class _Forked(_Branch):
         """Instant and seed of a child."""
 
     def pause(self, at: Micros, run: Paused) -> None:
-        """Makes all futures of an instant, one after the other; returns in each child, too."""
+        """Makes all futures of an instant, one after the other; returns in each child, too.
+
+        A child is a future already: at the later instants it is not forked once more, or futures
+        would multiply from instant to instant.
+        """
+        if self.answers_to >= 0:
+            return
         for seed in self._task.seeds:
             if self._should_stop():
                 return

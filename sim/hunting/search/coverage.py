@@ -14,6 +14,7 @@ from typing import Final
 
 from sim.checking.observer import Observer
 from sim.checking.partition import Partition
+from sim.hunting.search.nearness import Nearness
 from sim.hunting.search.points import Points
 from sim.ids import server_name
 from sim.trace.listed import brokers_in
@@ -96,6 +97,7 @@ class Coverage:
         self.cells: dict[int, None] = {}
         self.landmarks: dict[str, None] = {}
         self.points = Points()
+        self.near = Nearness(observer, self.points)
         self._before = ""
         self._active: dict[int, str] = {}
         self._down: dict[str, None] = {}

@@ -47,8 +47,10 @@ class Execution:
     kinds: tuple[str, ...] = ()
     """Kinds of faults that took effect."""
     simulated_us: Micros = 0
+    distance: int = 0
+    """Of the run from a loss, see :mod:`sim.hunting.search.nearness`."""
     messages: tuple[str, ...] = ()
-    """Kinds of messages; of the calm one alone."""
+    """Messages as ``SENDER KIND RECEIVER``, each once; of the calm one alone."""
 
     def as_json(self) -> dict[str, Any]:
         """A line of the journal."""
@@ -62,6 +64,7 @@ class Execution:
             "findings": [[f.kind, list(f.chain), f.words] for f in self.findings],
             "kinds": list(self.kinds),
             "simulated_us": self.simulated_us,
+            "distance": self.distance,
             "messages": list(self.messages),
         }
 
@@ -82,6 +85,7 @@ def read_execution(plain: Mapping[str, Any]) -> Execution:
         tuple(Finding(kind, tuple(chain), words) for kind, chain, words in plain["findings"]),
         tuple(plain["kinds"]),
         plain["simulated_us"],
+        plain["distance"],
         tuple(plain["messages"]),
     )
 
@@ -103,7 +107,9 @@ class Scout(Watcher):
             observer.listen("messages", self._message)
 
     def _message(self, row: MessagesRow) -> None:
-        self.messages[row[Messages.KIND]] = None
+        if row[Messages.T_US] >= 0:
+            route = f"{row[Messages.SENDER]} {row[Messages.KIND]} {row[Messages.RECEIVER]}"
+            self.messages[route] = None
 
 
 def execute(task: Task, should_stop: ShouldStop) -> Execution | None:
@@ -130,5 +136,6 @@ def execute(task: Task, should_stop: ShouldStop) -> Execution | None:
         findings=found.findings,
         kinds=found.effective,
         simulated_us=found.simulated_us,
+        distance=seen.near.distance,
         messages=tuple(sorted(scout.messages)),
     )

@@ -2,8 +2,9 @@
 
 The schedules of a generation are made of the corpus as it was when it began, each from a random
 stream of its own, and its results are added in their order: the same seed hunts the same, whatever
-the number of processes, and however often it was stopped. A share of the schedules has no parent;
-those are independent draws, so that estimates may rest on them.
+the number of processes, and however often it was stopped. The first generation has no parents, nor
+has a share of the schedules after it; those are independent draws, so that estimates may rest on
+them.
 """
 
 import json
@@ -15,7 +16,7 @@ from typing import Any, Final
 from sim.errors import SimulationError
 from sim.hunting import sought as looked
 from sim.hunting.fingerprint import Finding
-from sim.hunting.search.corpus import Corpus
+from sim.hunting.search.corpus import Corpus, coarse
 from sim.hunting.search.execution import Execution, Task, execute, read_execution
 from sim.hunting.search.menu import Menu
 from sim.hunting.search.schedule import Breeder, Parent, Schedule, data_of
@@ -90,6 +91,8 @@ class Hunt:
         self.executions: list[Execution] = []
         """All that have ended, in order; of the present generation some may be missing."""
         self._done: dict[int, Execution] = {}
+        self._known: dict[Finding, None] = {}
+        """Failures of earlier executions."""
         self._breeder: Breeder | None = None
         self._variations = tuple(variation(text) for text in plan.vary)
         self._begin()
@@ -102,6 +105,11 @@ class Hunt:
             for finding in each.findings:
                 found.setdefault(finding, each)
         return found
+
+    @property
+    def states(self) -> int:
+        """States that the executions reached, each once."""
+        return len({cell for each in self.executions for cell in each.cells})
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -138,7 +146,14 @@ class Hunt:
             if len(some) < size:
                 return
             for each in some:
-                self.corpus.add(Parent(each.schedule, each.points), each.cells)
+                known = self._known
+                is_known = bool(each.findings) and known.keys() >= set(each.findings)
+                known |= dict.fromkeys(each.findings)
+                parent = Parent(each.schedule, each.points)
+                marks = coarse(each.landmarks, each.kinds)
+                self.corpus.add(
+                    parent, marks, each.distance, is_found=bool(each.findings), is_known=is_known
+                )
             number += size
 
     def data_of(self, execution: Execution) -> dict[str, Any]:
@@ -156,7 +171,9 @@ class Hunt:
     def _task(self, number: int) -> Task:
         breeder = self._breeder or self._make_breeder()
         stream = Stream(self.plan.seed, f"hunt/{number}")
-        is_uniform = stream.unit() < self.plan.share or not self.corpus.entries
+        # The run without faults has reached nothing from which a child could begin.
+        is_first = number <= GENERATION or not self.corpus.entries
+        is_uniform = stream.unit() < self.plan.share or is_first
         if is_uniform:
             schedule, _ = breeder.uniform(stream)
         else:

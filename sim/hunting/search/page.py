@@ -40,7 +40,7 @@ def numbers(hunt: Hunt, capsules: Mapping[Finding, str]) -> dict[str, Any]:
             **{origin: len(_of(hunt, origin)) for origin in _KINDS},
         },
         "simulated_us": sum(each.simulated_us for each in hunt.executions),
-        "cells": len(hunt.corpus.counts),
+        "cells": hunt.states,
         "found": [
             {
                 "fingerprint": finding.fingerprint,

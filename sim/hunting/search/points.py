@@ -15,6 +15,10 @@ KEPT: Final = 4
 power of two, so that they are spread over the run."""
 
 
+DATA_PATH: Final = ("append", "copy", "acknowledgement")
+"""Points of a record on its way."""
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """One step of a machine."""

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from sim.errors import ScenarioError
 from sim.hunting.search.menu import Menu, Strike, micros
-from sim.hunting.search.points import Point
+from sim.hunting.search.nearness import NEAR
+from sim.hunting.search.points import DATA_PATH, Point
 from sim.rng import Stream
 from sim.scenario.loader import load_data
 from sim.scenario.overrides import apply as changes
@@ -20,6 +21,14 @@ from sim.units import MS, SECOND, Micros
 _SEEDS: Final = 1 << 31
 _TRIES: Final = 40
 """Draws of one schedule; most that are refused have two faults of a kind on a target at once."""
+
+_NEAR_SHARE: Final = 0.4
+"""Share of aims at a moment at which few copies were left, in a run that had one."""
+_DATA_SHARE: Final = 0.25
+"""Share of aims at a step of a record: what is acknowledged is what can be lost."""
+
+_MUTATIONS: Final = (1, 1, 1, 2, 2, 3)
+"""Changes of a child: most keep what made their parent worth it."""
 
 _SHIFTS: Final[tuple[Micros, ...]] = (MS, 10 * MS, 100 * MS, SECOND, 5 * SECOND)
 
@@ -96,8 +105,10 @@ class Breeder:
         problem = ""
         for _ in range(_TRIES):
             count = 1 + stream.below(self.faults_max)
-            faults = tuple(self.menu.draw(stream) for _ in range(count))
-            made = Schedule(faults, stream.below(_SEEDS), self._sets(stream))
+            faults: list[Strike] = []
+            for _ in range(count):
+                faults.append(self.menu.following(faults, stream))
+            made = Schedule(tuple(faults), stream.below(_SEEDS), self._sets(stream))
             scenario, problem = self._loaded(made)
             if scenario is not None:
                 return made, scenario
@@ -111,7 +122,7 @@ class Breeder:
         """
         for _ in range(_TRIES):
             made = self._crossed(parents, stream) if len(parents) > 1 else parents[0].schedule
-            for _ in range(1 + stream.below(3)):
+            for _ in range(_MUTATIONS[stream.below(len(_MUTATIONS))]):
                 made = self._mutated(made, parents[0], stream)
             scenario, _ = self._loaded(made)
             if scenario is not None and made.faults and made != parents[0].schedule:
@@ -120,6 +131,8 @@ class Breeder:
 
     def _loaded(self, made: Schedule) -> tuple[Scenario | None, str]:
         self.drawn += 1
+        if self.menu.is_idle([dict(fault) for fault in made.faults]):
+            return None, "a fault can have no effect"
         try:
             return load_data(data_of(self.base, made)), ""
         except ScenarioError as error:
@@ -152,7 +165,7 @@ class Breeder:
         faults = [dict(fault) for fault in made.faults]
         if not faults:
             self._add(faults, stream)
-        elif chance < 0.45 and parent.points:
+        elif chance < 0.6 and parent.points:
             self._aim(faults, parent.points, stream)
         else:
             changes_of[stream.below(len(changes_of))](faults, stream)
@@ -161,19 +174,35 @@ class Breeder:
     def _aim(self, faults: list[Strike], points: Sequence[Point], stream: Stream) -> None:
         """A fault at a step that a machine has named: names that are rare count as much."""
         names = list(dict.fromkeys(point.name for point in points))
+        chance = stream.unit()
+        for group, share in ((NEAR, _NEAR_SHARE), (DATA_PATH, _DATA_SHARE)):
+            known = [name for name in names if name in group]
+            if known and chance < share:
+                names = known
+                break
+            chance -= share
         name = names[stream.below(len(names))]
         some = [point for point in points if point.name == name]
+        if name in DATA_PATH:
+            # The first record of all has nothing behind it that could be lost.
+            some = some[1:] or some
         self._put(faults, self.menu.aimed(some[stream.below(len(some))], stream), stream)
 
     def _add(self, faults: list[Strike], stream: Stream) -> None:
-        self._put(faults, self.menu.draw(stream), stream)
+        self._put(faults, self.menu.following(faults, stream), stream)
 
     def _put(self, faults: list[Strike], strike: Strike, stream: Stream) -> None:
-        """One more, behind the others; in a full schedule in the place of another."""
+        """One more, behind the others; in a full schedule in the place of another.
+
+        What began before it has led to the moment at which it strikes, and stays if it can.
+        """
         if len(faults) < self.faults_max:
             faults.append(strike)
-        else:
-            faults[stream.below(len(faults))] = strike
+            return
+        places = range(len(faults))
+        later = [n for n in places if micros(faults[n]["at"]) >= micros(strike["at"])]
+        some = later or list(places)
+        faults[some[stream.below(len(some))]] = strike
 
     def _shift(self, faults: list[Strike], stream: Stream) -> None:
         strike = _one(faults, stream)
