@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sim.importer.masking import is_setting_name, shown
+from sim.scenario.model.tokens import TOKEN_SETTINGS
 from sim.scenario.rules.topic_configs import TOPIC_TIERED_SETTINGS
 from sim.scenario.settings.kafka import defined, difference, summary
 from sim.scenario.settings.registry import SETTINGS
@@ -24,13 +25,19 @@ NEEDLESS: Final = (
 )
 """Names and addresses: what they say is said otherwise in a scenario, or has no meaning there."""
 
-RIGHTS: Final = ("authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found")
-"""Settings without meaning beside clients whose principals and ACLs are not read."""
+RIGHTS: Final = (
+    *("authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found"),
+    *TOKEN_SETTINGS,
+)
+"""Settings without meaning beside clients whose principals, ACLs and tokens are not read."""
 
 _TIERED: Final = frozenset((*TOPIC_TIERED_SETTINGS, *(setting.name for setting in TIERED_SETTINGS)))
 _NO_STORE: Final = (
     "no file of Kafka's says how quick the object store is; give cluster.object-store, and this"
 )
+
+
+_UNREAD: Final = "principals, ACLs and delegation tokens"
 
 
 @dataclass(slots=True)
@@ -57,7 +64,7 @@ def kept(scope: Scope, values: Mapping[str, str], *, skip: Iterable[str] = ()) -
         if name in passed or text == "null":
             continue
         if name in RIGHTS:
-            found.absent.append(f"{name}: not carried over: principals and ACLs are not read")
+            found.absent.append(f"{name}: not carried over: {_UNREAD} are not read")
             continue
         setting = SETTINGS[scope].get(name)
         if setting is None:

@@ -20,7 +20,7 @@ from sim.rehearsal.client_processes import ClientProcess
 from sim.rehearsal.disks import Formats, random_id, trim_indexes
 from sim.rehearsal.links import Addresses, Links
 from sim.rehearsal.loads import Client, Loads, instants_of, processes
-from sim.rehearsal.metadata import Cluster, read
+from sim.rehearsal.metadata import WARM_UP, Cluster, read
 from sim.rehearsal.servers import Note, RealBroker, RealProcess
 from sim.scenario.model.cluster import ServerSpec
 from sim.scenario.model.topics import TopicSpec
@@ -119,13 +119,20 @@ class Fleet:
 
     def start_clients(self, faults: Sequence[Fault], seed: int) -> None:
         """Starts the clients' processes, which wait for orders."""
-        loads = Loads(self._scenario, faults, seed, self.addresses, self.place)
+        servers = properties.bootstrap(self._scenario, self.addresses)
+        loads = Loads(self._scenario, faults, seed, servers, self.place)
         for name in processes(self._clients):
             events = self.place / f"{name}.tsv"
             command = self._java(name, _CLIENTS, str(loads.write(name, self._clients)), str(events))
             log = self.place / f"{name}.log"
             self.clients[name] = ClientProcess(name, command, log, self._note, events)
             self.clients[name].start()
+
+    def warm(self, process: ClientProcess) -> None:
+        """Orders a process of clients to begin its load before the scenario's zero."""
+        brokers = ",".join(str(spec.node) for spec in self._scenario.cluster.brokers)
+        servers = properties.bootstrap(self._scenario, self.addresses)
+        process.order("warm", servers, WARM_UP, brokers)
 
     def make_topics(self) -> None:
         """Makes the scenario's topics.

@@ -19,10 +19,12 @@ from sim.faults.process import ControlledShutdown, Crash, Pause, Restart, Rollin
 from sim.faults.replicas import LostReplica
 from sim.faults.target import Target
 from sim.rehearsal.loads import Client, processes
+from sim.rehearsal.metadata import WARM_UP
 from sim.scenario.behaviours import registry as behaviours
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.rules.limits import records_at_most
 from sim.scenario.scenario import Scenario
+from sim.scenario.settings import partitioners
 from sim.units import MIB, MINUTE, SECOND, Bytes, Micros, show_bytes, show_duration
 
 FAULTS: Final[tuple[type[Fault], ...]] = (
@@ -35,6 +37,9 @@ _OF_SERVERS: Final = (Crash, Restart, ControlledShutdown, RollingRestart)
 
 RUN_MAX: Final[Micros] = 10 * MINUTE
 """Longest workload."""
+
+WARM_UP_MAX: Final[Micros] = 2 * MINUTE
+"""Longest load before the workload."""
 
 PROCESSES_MAX: Final = 16
 """Most processes of Java."""
@@ -117,6 +122,8 @@ def _of_topics(scenario: Scenario) -> Iterator[str]:
     lasts = scenario.run.for_us + scenario.run.drain_timeout_us
     for topic in scenario.topics:
         path = f"topics.{topic.name}.config"
+        if topic.name == WARM_UP:
+            yield f"topics.{topic.name}: the rehearsal's own topic; choose another name"
         if "compact" in topic.config.text("cleanup.policy"):
             yield f"{path}.cleanup.policy: compaction is not rehearsed; use delete"
         retention = topic.config.number("retention.ms")
@@ -138,7 +145,8 @@ def _of_clients(scenario: Scenario) -> Iterator[str]:
             yield f"{path}.producer.per: request is not rehearsed; leave it out"
         if producer.kafka not in (None, scenario.cluster.kafka):
             yield f"{path}.kafka: clients have the release of the brokers; leave it out"
-        if producer.partitioner_source:
+        given = producer.config.text(partitioners.NAME)
+        if producer.partitioner_source or partitioners.offered(given) is not None:
             yield f"{path}.config.partitioner.class: one in Python is not rehearsed; leave it out"
     for consumer in scenario.consumers:
         path = f"consumers.{consumer.name}"

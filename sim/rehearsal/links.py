@@ -9,6 +9,7 @@ advertises one name to all, and each reader of it gets to another proxy.
 Left out: systems where only 127.0.0.1 is an address of the machine.
 """
 
+import itertools
 import json
 import os
 import socket
@@ -24,6 +25,10 @@ from sim.substrate.links import LinkRule
 
 _TRIES: Final = 50
 _PREFIXES: Final = 250
+_PORTS: Final = range(20_000, 32_000)
+"""Below those that Linux chooses for processes that name none (``ip_local_port_range`` begins at
+32,768): another process would have one of them between the search for it and its use."""
+
 NODES_MAX: Final = 250
 
 
@@ -44,18 +49,14 @@ class Addresses:
     def _free(self) -> tuple[str, tuple[int, int]]:
         """A part of the network, and two ports that nobody listens on there."""
         for attempt in range(_TRIES):
-            prefix = f"127.{2 + (os.getpid() + attempt * 7) % _PREFIXES}"
-            last = f"{prefix}.0.{len(self._numbers)}"
+            number = os.getpid() + attempt * 7
+            prefix = f"127.{2 + number % _PREFIXES}"
+            first = _PORTS.start + 2 * number % len(_PORTS)
+            ports = first, first + 1
+            nodes = [f"{prefix}.0.{node}" for node in self._numbers.values()]
             try:
-                with (
-                    socket.create_server((f"{prefix}.0.1", 0)) as first,
-                    socket.create_server((f"{prefix}.0.1", 0)) as second,
-                ):
-                    ports = first.getsockname()[1], second.getsockname()[1]
-                    for port in ports:
-                        for host in (f"{prefix}.1.1", last):
-                            if host != f"{prefix}.0.1":
-                                socket.create_server((host, port)).close()
+                for place in itertools.product((*nodes, f"{prefix}.1.1"), ports):
+                    socket.create_server(place).close()
             except OSError:
                 continue
             return prefix, ports
@@ -137,7 +138,11 @@ class Links:
                 stderr=said,
                 text=True,
             )
-        self.order(do="listen", pairs=addresses.pairs())
+        try:
+            self.order(do="listen", pairs=addresses.pairs())
+        except SimulationError:
+            self.close()
+            raise
 
     @property
     def pid(self) -> int:

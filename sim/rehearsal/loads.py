@@ -16,7 +16,6 @@ from sim.faults.fault import Fault
 from sim.nodes.clients.workload import Workload
 from sim.protocol.clients.producer.events import TOMBSTONE
 from sim.rehearsal import properties
-from sim.rehearsal.links import Addresses
 from sim.rng import Streams
 from sim.scenario.build.workloads import surges_of, workload_of
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
@@ -80,7 +79,7 @@ class Loads:
         scenario: What they do; scaled already.
         faults: The calendar, drawn.
         seed: Of arrivals, keys and sizes.
-        addresses: Of the brokers.
+        servers: ``bootstrap.servers``.
         place: Directory of the files, which is there.
     """
 
@@ -89,14 +88,14 @@ class Loads:
         scenario: Scenario,
         faults: Sequence[Fault],
         seed: int,
-        addresses: Addresses,
+        servers: str,
         place: Path,
     ) -> None:
         self._scenario = scenario
         self._faults = faults
         self._seed = seed
         self._streams = Streams(seed)
-        self._servers = properties.bootstrap(scenario, addresses)
+        self._servers = servers
         self._place = place
 
     def write(self, process: str, clients: Sequence[Client]) -> Path:

@@ -24,6 +24,9 @@ from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import RecordBatch
 from sim.wire.schemas import decode_control
 
+WARM_UP: Final = "logquake-warm-up"
+"""Topic of the load before the scenario's zero, of which there are no rows."""
+
 _LEADER_CHANGE: Final = "LeaderChangeMessage"
 
 
@@ -116,6 +119,8 @@ class Cluster:
     def _remove(self, record: mr.RemoveTopicRecord, at: Micros) -> None:
         name = self._topics.pop(record.topic_id)
         self.partitions = {tp: state for tp, state in self.partitions.items() if tp.topic != name}
+        if name == WARM_UP:
+            return
         self.rows.append((at, TopicDeletions.row(self.controller, name, topic_id=record.topic_id)))
 
     def _place(
@@ -129,6 +134,8 @@ class Cluster:
         place = TopicPartition(self._topics[record.topic_id], record.partition)
         self.partitions[place] = state
         self.leaders[place, state.leader_epoch] = state.leader
+        if place.topic == WARM_UP:
+            return
         row = PartitionChanges.row(
             self.controller,
             *place,

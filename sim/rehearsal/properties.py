@@ -14,7 +14,7 @@ from sim.scenario.model.cluster import ServerSpec
 from sim.scenario.scenario import Scenario
 from sim.scenario.settings.registry import default_of
 from sim.scenario.settings.resolved import Config
-from sim.scenario.settings.types import Scope, as_kafka_writes
+from sim.scenario.settings.types import SHORT_NAMES, Scope, as_kafka_writes
 
 OURS: Final[Mapping[str, str]] = {
     # Its default of 128 MB does not fit a heap of 256 MB.
@@ -22,6 +22,14 @@ OURS: Final[Mapping[str, str]] = {
     "auto.create.topics.enable": "false",
 }
 """Settings of servers, where the scenario does not name them."""
+
+_PACKAGES: Final[Mapping[str, str]] = {
+    "partition.assignment.strategy": "org.apache.kafka.clients.consumer.",
+    "partitioner.class": "org.apache.kafka.clients.producer.",
+    "group.consumer.assignors": "org.apache.kafka.coordinator.group.assignor.",
+    "replica.selector.class": "org.apache.kafka.common.replica.",
+}
+"""Settings whose values are classes of Kafka, and where they are."""
 
 BROKERS: Final = "PLAINTEXT"
 CONTROLLERS: Final = "CONTROLLER"
@@ -32,8 +40,17 @@ def given(scope: Scope, config: Config) -> dict[str, str]:
     found = {}
     for name, value in config.items():
         if value is not None and value != default_of(scope, name, config.version):
-            found[name] = as_kafka_writes(value)
+            found[name] = _classes(name, as_kafka_writes(value))
     return found
+
+
+def _classes(name: str, value: str) -> str:
+    """The value with whole names of classes, where a scenario has short ones."""
+    package = _PACKAGES.get(name)
+    if package is None:
+        return value
+    whole = {short: long for long, short in SHORT_NAMES.items() if long.startswith(package)}
+    return ",".join(whole.get(word.strip(), word.strip()) for word in value.split(","))
 
 
 def server(

@@ -31,8 +31,12 @@ from sim.units import MS, SECOND, Micros
 BOOT_S: Final = 240
 """Patience with servers that start; three of them take about 20 s on two cores."""
 
-HEADSTART_US: Final[Micros] = 500 * MS
-"""From the order to begin to the scenario's zero."""
+HEADSTART_US: Final[Micros] = 1_500 * MS
+"""From the order to begin to the scenario's zero: a follower of a new partition that fetched before
+its leader led waits for a second (``replica.fetch.backoff.ms``)."""
+
+WARM_UP_US: Final[Micros] = 8 * SECOND
+"""Default of the load before the zero."""
 
 DRAIN_STEP_US: Final[Micros] = 250 * MS
 _BOOT_STEP_US: Final[Micros] = 250 * MS
@@ -48,6 +52,8 @@ class Options:
     out: Path
     force: bool = False
     scale: float = 1.0
+    warm_up_us: Micros = WARM_UP_US
+    """Time of the load of servers and clients before the scenario's zero."""
 
 
 @dataclass(slots=True)
@@ -148,6 +154,7 @@ class _Rehearsal:
             return
         fleet.make_topics()
         self._wait_for("its topics", lambda: self._in_sync(fleet))
+        self._warm_up(fleet)
         for process in fleet.clients.values():
             if not self._stopped:
                 process.order("prepare")
@@ -162,6 +169,25 @@ class _Rehearsal:
         for process in fleet.clients.values():
             process.order("start", str(self._clock.zero_us))
         self._sleeper.start()
+
+    def _warm_up(self, fleet: Fleet) -> None:
+        """Load in a topic of its own, which is deleted afterwards.
+
+        Virtual machines interpret code that they have met a few times, and a simulated cluster is
+        one that has run for long.
+        """
+        lasts = self._options.warm_up_us
+        if self._stopped or not lasts or not fleet.clients:
+            return
+        self._phase = "warm up"
+        first, *_ = processes = [*fleet.clients.values()]
+        for process in processes:
+            fleet.warm(process)
+        self._clock.advance(self._clock.now() + lasts, self._beat)
+        for process in processes:
+            process.order("cool")
+        first.order("remove")
+        self._phase = "boot"
 
     def _serve(self, fleet: Fleet, brokers: Sequence[int]) -> bool:
         serving = fleet.cluster().serving
@@ -321,6 +347,7 @@ class _Rehearsal:
                 "java": fleet.java,
             },
             "scale": self._options.scale,
+            "warm_up_us": self._options.warm_up_us,
             "noise": dict(noise),
             "settings": dict(fleet.ours),
             "heap": fleet.heap,

@@ -42,6 +42,7 @@ class RealProcess:
         self.running = False
         self.paused = False
         self.tearing_down = False
+        self.starting = False
         self.spare = False
         self.incarnation = 0
         self.exits: list[str] = []

@@ -37,6 +37,8 @@ OTHERS: Final = 2
 """Brokers that are tried after the first, where any may answer."""
 
 _API_VERSIONS: Final = 18
+_SASL_AUTHENTICATE: Final = 36
+_LATE: Final = "no answer in time: is it reachable from here?"
 _CLOSES: Final = "it closes the connection: is security.protocol that of this listener?"
 _HINTS: Final = (
     ("certificate verify failed", "its certificate is not trusted: ssl.truststore.location"),
@@ -46,8 +48,8 @@ _HINTS: Final = (
     ("unsupportedsaslmechanism", "it does not offer this sasl.mechanism"),
     ("illegalsaslstate", "it does not speak SASL: is security.protocol that of this listener?"),
     ("refused", "connection refused: does a broker listen there?"),
-    ("timed out", "no answer in time: is it reachable from here?"),
-    ("timeout", "no answer in time: is it reachable from here?"),
+    ("timed out", _LATE),
+    ("timeout", _LATE),
     ("dns", "its name is not known here"),
     ("name or service", "its name is not known here"),
     ("invalid frame", "it does not speak Kafka in the clear: is security.protocol missing?"),
@@ -129,13 +131,12 @@ class Connection:
                 **{"request_timeout_ms": ANSWER_MS, "client_id": "logquake-import", **options},
             )
         except errors.KafkaError as error:
-            why = [reason_of(each) for each in (*self._failures(), error)]
-            if "sasl_mechanism" in options and why[0] == _CLOSES:
-                # Also a refusal looks so: kafka-python drops an answer that the end comes with.
-                why[0] = "it closes the connection: are these credentials, and the protocol, right?"
+            why = reason_of((*self._failures(), error)[0])
+            if "sasl_mechanism" in options:
+                why = reason_with_sasl(why, tried=self.gate.sent[_SASL_AUTHENTICATE] > 0)
             self._close_made()
             named = ", ".join(servers)
-            raise SimulationError(f"--bootstrap {named}: no broker answers: {why[0]}") from None
+            raise SimulationError(f"--bootstrap {named}: no broker answers: {why}") from None
         except BaseException:
             self._close_made()
             raise
@@ -242,3 +243,20 @@ def reason_of(error: Exception) -> str:
     """Words for an error of the client; of its own text only what is known to be harmless."""
     text = f"{type(error).__name__} {error}".lower()
     return next((hint for word, hint in _HINTS if word in text), type(error).__name__)
+
+
+def reason_with_sasl(reason: str, *, tried: bool) -> str:
+    """Words for a failed first connection with SASL, of which a refusal may leave no other trace.
+
+    kafka-python drops an answer that the end of the connection comes with, and then sees the end
+    only, or waits in vain until the request times out.
+
+    Args:
+        reason: Words for the error alone.
+        tried: Whether credentials were sent.
+    """
+    if reason == _CLOSES:
+        return "it closes the connection: are these credentials, and the protocol, right?"
+    if reason == _LATE and tried:
+        return "it does not answer these credentials in time: are they right?"
+    return reason

@@ -3,6 +3,7 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Properties;
 
@@ -15,6 +16,7 @@ public final class Clients {
     private final EventLog log;
     private final List<Task> tasks = new ArrayList<>();
     private final List<Thread> threads = new ArrayList<>();
+    private WarmUp warmUp;
 
     private Clients(Properties file, Path out) throws Exception {
         log = new EventLog(out);
@@ -41,6 +43,9 @@ public final class Clients {
 
     private void obey(String[] words, PrintStream answers) throws Exception {
         switch (words[0]) {
+            case "warm" -> warmUp = new WarmUp(words[1], words[2], numbers(words[3]));
+            case "cool" -> warmUp.end();
+            case "remove" -> warmUp.remove();
             case "prepare" -> tasks.forEach(Task::prepare);
             case "start" -> tasks.forEach(task -> start(task, Long.parseLong(words[1])));
             case "status" -> tasks.forEach(task -> answers.println(task.status()));
@@ -48,6 +53,10 @@ public final class Clients {
             default -> throw new IllegalArgumentException(words[0]);
         }
         log.flush();
+    }
+
+    private static List<Integer> numbers(String text) {
+        return Arrays.stream(text.split(",")).map(Integer::valueOf).toList();
     }
 
     private void start(Task task, long zero) {

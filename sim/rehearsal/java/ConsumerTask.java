@@ -40,6 +40,7 @@ final class ConsumerTask implements Task, ConsumerRebalanceListener {
     private final Map<TopicPartition, Long> reached = new TreeMap<>(
             (left, right) -> left.toString().compareTo(right.toString()));
     private volatile boolean ended;
+    private boolean leaving;
 
     ConsumerTask(Settings settings, EventLog log) {
         this.settings = settings;
@@ -82,6 +83,7 @@ final class ConsumerTask implements Task, ConsumerRebalanceListener {
                 }
             }
         } finally {
+            leaving = true;
             consumer.close(CLOSE);
         }
     }
@@ -197,7 +199,8 @@ final class ConsumerTask implements Task, ConsumerRebalanceListener {
 
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> lost) {
-        if (!lost.isEmpty()) {
+        // Giving up all at the end is no step of a rebalance, and simulated runs have no row of it.
+        if (!lost.isEmpty() && !leaving) {
             log.add("revocations", EventLog.now(), name, group, consumer.groupMetadata().generationId(), sorted(lost));
         }
         lost.forEach(next::remove);

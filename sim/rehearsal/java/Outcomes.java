@@ -19,7 +19,9 @@ final class Outcomes {
     private static final int ROW_MAX = 10_000;
     private static final int BATCH_OVERHEAD = 61;
     private static final int RECORD_OVERHEAD = 8;
-    /** Outcomes of one batch come within this time, in microseconds. */
+    /** Outcomes of one batch follow each other within this time, in microseconds; the callbacks are a loop. */
+    private static final long NEXT = 200;
+    /** And all of them within this time: they have one instant, that of the first. */
     private static final long TOGETHER = 5_000;
 
     private final EventLog log;
@@ -31,6 +33,7 @@ final class Outcomes {
     private final List<Long> intended = new ArrayList<>();
     private final Map<String, Long> ends = new TreeMap<>();
     private long at;
+    private long latest;
     private int partition;
     private long first;
     private long bytes;
@@ -63,7 +66,8 @@ final class Outcomes {
         }
         long count = intended.size();
         boolean joins = count > 0 && count < ROW_MAX && place == partition && sent.number() == first + count
-                && now - at < TOGETHER && result.equals(outcome) && name.equals(error)
+                && sent.created() <= at && now - latest < NEXT && now - at < TOGETHER
+                && result.equals(outcome) && name.equals(error)
                 && (offset < 0 ? base < 0 : offset == base + count);
         if (!joins) {
             write();
@@ -76,6 +80,7 @@ final class Outcomes {
             bytes = BATCH_OVERHEAD;
             at = now;
         }
+        latest = now;
         intended.add(sent.intended());
         bytes += sent.size() + RECORD_OVERHEAD;
     }

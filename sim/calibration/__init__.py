@@ -1,0 +1,1 @@
+"""Calibration: figures of hardware, fitted to what clients of a real cluster measured."""
