@@ -7,6 +7,8 @@ work is in its own module.
 
 # ruff: noqa: PLC0415 - commands import what they need when they are called
 
+import gc
+import os
 from typing import Annotated
 
 import typer
@@ -51,13 +53,32 @@ COMMANDS = (runs, scenarios, failures, tools)
 app.command()(mcp)
 
 
+def start_quickly() -> None:
+    """Leave out what libraries and the interpreter do at a start and no command needs."""
+    # What is imported stays, so that looking for garbage in it finds none.
+    gc.set_threshold(200_000, 50, 100)
+    # pydantic looks through all installed packages for plugins.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # numpy's algebra starts a thread for each core, which waits busily; nothing here uses it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def main() -> None:
     """Entry point of ``logquake`` and ``python -m sim``."""
-    from sim.lifetime import interrupt_by_signals
+    from sim.lifetime import interrupt_by_signals, was_interrupted
 
     interrupt_by_signals()
+    start_quickly()
     try:
         app(prog_name="logquake")
     except KeyboardInterrupt:
         # It came before a command could take it, or after: nothing but the code is owed.
         raise SystemExit(130) from None
+    except Exception:
+        # Up to Python 3.11 a class body that it meets while it is imported wraps it in an error.
+        if was_interrupted():
+            raise SystemExit(130) from None
+        raise
+    finally:
+        # The interpreter looks twice for garbage before it ends, and what is frozen is left out.
+        gc.freeze()

@@ -19,7 +19,7 @@ from sim.suite import reports
 from sim.suite.cache import DIRECTORY, Cache
 from sim.suite.outcome import Outcome, Status
 from sim.suite.plan import Job, code_digest, find_files, parse_seeds, plan
-from sim.suite.pool import outcomes
+from sim.suite.pool import outcomes, pool
 from sim.suite.work import check_space
 from sim.trace.kept import Kept
 
@@ -99,9 +99,13 @@ def _replay(capsules: Sequence[Path], options: CheckOptions) -> list[Outcome]:
     """Results of capsules in the order of the files; fewer if somebody stopped it."""
     if not capsules:
         return []
-    with stop_requests() as interrupted, count_bar("capsules", len(capsules)) as on_result:
+    with (
+        stop_requests() as interrupted,
+        pool(min(options.jobs or _cores(), len(capsules))) as some,
+        count_bar("capsules", len(capsules)) as on_result,
+    ):
         found = []
-        for outcome in replayed(capsules, options.jobs or _cores(), interrupted):
+        for outcome in replayed(capsules, some, interrupted):
             on_result(outcome.path, outcome.status == "held")
             found.append(outcome)
         order = [path.as_posix() for path in capsules]
@@ -133,14 +137,18 @@ def _run(jobs: Sequence[Job], options: CheckOptions) -> tuple[list[Outcome], boo
     waiting = [job for job in jobs if job not in known]
     processes = options.jobs or _cores()
     announce(waiting, processes)
-    with stop_requests() as interrupted, count_bar("check", len(jobs)) as on_result:
+    with (
+        stop_requests() as interrupted,
+        pool(min(processes, len(waiting))) as some,
+        count_bar("check", len(jobs)) as on_result,
+    ):
         for outcome in known.values():
             on_result(outcome.path, outcome.status == "held")
 
         def should_stop() -> bool:
             return interrupted() or (broken and options.fail_fast)
 
-        for job, outcome in outcomes(waiting, processes, should_stop):
+        for job, outcome in outcomes(waiting, some, should_stop):
             is_cut = outcome.status == "interrupted" and should_stop()
             if is_cut and not interrupted():
                 continue  # --fail-fast ended it; it says nothing about the scenario

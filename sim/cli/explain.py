@@ -12,9 +12,9 @@ from sim.cli.run import stop_requests
 from sim.cli.screen import say, step_bar
 from sim.errors import SimulationError
 from sim.scratch import scratch
-from sim.suite import chain, whatif
-from sim.suite.causes import causes
-from sim.suite.run_facts import RunFacts, Story
+from sim.suite.explain import chain, whatif
+from sim.suite.explain.causes import causes
+from sim.suite.explain.run_facts import RunFacts, Story
 from sim.units import show_duration
 
 _CONTRADICTIONS = (
@@ -32,6 +32,9 @@ _WHAT = {
     "aborted": "was sent in a transaction that was aborted",
     "ok": "was not acknowledged",
 }
+
+_OUTAGES = {"outage": "the longest outage", "unread": "the consumers' longest outage"}
+"""Names of the number that is too large."""
 
 _REAL = "what would have helped, as no seed brings a real run again; simulate it: logquake run {}"
 
@@ -58,8 +61,8 @@ def explanation(
         hear: Called with each line as soon as it is known.
 
     Returns:
-        ``head``, ``subject``, ``chain``, ``ending``, ``causes``, ``untried``, ``tried`` and
-        ``advice``, in words.
+        ``head``, ``subject``, ``is_time``, ``chain``, ``ending``, ``causes``, ``untried``,
+        ``tried`` and ``advice``, in words.
 
     Raises:
         SimulationError: If the directory is no run, or its files contradict each other.
@@ -93,6 +96,7 @@ def explanation(
     return {
         "head": head,
         "subject": asdict(story.subject),
+        "is_time": kind in whatif.OUTAGES,
         "chain": [{"t_us": at, "what": words} for at, words in found],
         "ending": end,
         "causes": why,
@@ -127,8 +131,8 @@ def _understood(directory: Path) -> Iterator[None]:
 def _head(story: Story) -> str:
     subject = story.subject
     run = f"{story.facts.card['scenario']}, seed {story.facts.seed}"
-    if subject.kind == "outage":
-        return f"{run}: the longest outage, {show_duration(subject.for_us)} of {subject}"
+    if subject.kind in _OUTAGES:
+        return f"{run}: {_OUTAGES[subject.kind]}, {show_duration(subject.for_us)} of {subject}"
     if subject.kind == "wait":
         return (
             f"{run}: nothing went wrong; the longest time without an acknowledgement is "
@@ -152,7 +156,7 @@ def _blame(facts: RunFacts, kind: str) -> whatif.Blame | None:
 
 def _shown_by_rerun(kind: str, blame: whatif.Blame) -> str:
     shown = show_duration(blame.found) if kind in whatif.OUTAGES else f"{blame.found:,}"
-    number = "the longest outage" if kind in whatif.OUTAGES else kind
+    number = _OUTAGES.get(kind, _OUTAGES["outage"]) if kind in whatif.OUTAGES else kind
     with_today = "with today's" if len(blame.words) == 1 else "only with all of today's"
     return (
         f"the cluster behaves as before a fix: {'; '.join(blame.words)}; {with_today} the same "

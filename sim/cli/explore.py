@@ -125,7 +125,7 @@ def _bar(name: str) -> Iterator[Callable[[int, int], None]]:
 
 def _show(sweep: "Sweep") -> None:
     """The table: to a terminal with lines, to a pipe with tabs."""
-    from analysis.report.cells import rows_of, short
+    from analysis.pages.cells import rows_of, short
     from analysis.sweep.page import sentence
     from analysis.sweep.results import probability, spell, three
 

@@ -1,6 +1,6 @@
 """``logquake export``: a run in a format that other tools read."""
 
-# ruff: noqa: PLC0415 - Spark is imported when it is needed, not before
+# ruff: noqa: PLC0415 - the analysis is imported when it is needed, not before
 
 from pathlib import Path
 
@@ -9,9 +9,7 @@ from sim.cli.screen import say, step_bar
 from sim.errors import SimulationError
 
 
-def export_command(
-    run: Path, perfetto: Path, master: str | None, *, force: bool, as_json: bool
-) -> None:
+def export_command(run: Path, perfetto: Path, *, force: bool, as_json: bool) -> None:
     """Write the trace file; prints where it is and how much it holds."""
     with exit_codes():
         if not (run / "run.json").is_file():
@@ -30,7 +28,7 @@ def export_command(
                 "install logquake[analysis]"
             ) from None
         with step_bar("export") as on_progress:
-            events = export(run, perfetto, master=master, on_progress=on_progress)
+            events = export(run, perfetto, on_progress=on_progress)
         if as_json:
             say_json({"perfetto": str(perfetto), "events": events})
         else:

@@ -117,7 +117,7 @@ def environment() -> Iterator[DoctorLine]:
         yield _library(name, "error")
     for name in _ANALYSIS:
         yield _library(name, "warning")
-    yield _java()
+    yield from _java()
     free = shutil.disk_usage(Path.cwd()).free
     level: Literal["ok", "warning"] = "ok" if free >= FREE_BYTES_MIN else "warning"
     yield DoctorLine(level, "disk space", f"{show_bytes(free)} free here")
@@ -131,16 +131,27 @@ def _library(name: str, when_missing: Literal["warning", "error"]) -> DoctorLine
         return DoctorLine(when_missing, name, f"not installed; needed to {use}")
 
 
-def _java() -> DoctorLine:
+def _java() -> Iterator[DoctorLine]:
     if find_spec("pyspark") is None:
-        return DoctorLine("warning", "Java", "not looked for, as pyspark is missing")
+        yield DoctorLine("warning", "Java", "not looked for, as pyspark is missing")
+        return
+    from analysis.spark import class_archive
     from analysis.spark.java import find
 
     try:
         java = find()
     except Exception as error:  # noqa: BLE001 - whatever is wrong with Java, the doctor says it
-        return DoctorLine("warning", "Java", f"{error}")
-    return DoctorLine("ok", "Java", f"{java.version} from {java.source}")
+        yield DoctorLine("warning", "Java", f"{error}")
+        return
+    yield DoctorLine("ok", "Java", f"{java.version} from {java.source}")
+    size = class_archive.size(java)
+    if size:
+        message = f"kept, {show_bytes(size)}, in {class_archive.place(java)}"
+    else:
+        message = (
+            "not kept; `logquake report RUN_DIR --prepare` keeps them, and reports start sooner"
+        )
+    yield DoctorLine("ok", "Java's classes", message)
 
 
 def _log_directories(directory: Path) -> Iterator[DoctorLine]:

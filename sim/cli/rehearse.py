@@ -15,6 +15,8 @@ from sim.cli.screen import say
 from sim.cli.terminal import progress_bar, show_card, show_verdict
 from sim.errors import SimulationError
 from sim.scenario.loader import load
+from sim.scenario.text.quantities import QuantityError, parse_duration
+from sim.units import Micros, show_duration
 
 if TYPE_CHECKING:
     from sim.scenario.run.result import Result
@@ -33,6 +35,7 @@ class RehearseOptions:
     kafka: Path | None
     scale: float
     repeat: int
+    warm_up: str
     as_json: bool
 
 
@@ -46,6 +49,7 @@ def rehearse_command(path: Path, options: RehearseOptions) -> None:
     with exit_codes(case):
         if not 0 < options.scale <= _SCALE_MAX:
             raise SimulationError(f"--scale: found {options.scale}; allowed: above 0, up to 1")
+        warm_up_us = _warm_up(options.warm_up)
         scenario = limits.scaled(load(path, options.sets), options.scale)
         seed = scenario.run.seed if options.seed is None else options.seed
         limits.check(scenario, clients_of(scenario), options.scale)
@@ -58,7 +62,7 @@ def rehearse_command(path: Path, options: RehearseOptions) -> None:
             if not options.as_json:
                 show_card(scenario, seed, version("logquake"), str(where))
                 say(f"on       Apache Kafka {release.release}, {number} of {options.repeat}")
-            chosen = Options(seed, where, options.force, options.scale)
+            chosen = Options(seed, where, options.force, options.scale, warm_up_us)
             with stop_requests() as should_stop, progress_bar(scenario.name) as on_progress:
                 results.append(rehearse(scenario, release, chosen, on_progress, should_stop))
             if not options.as_json:
@@ -71,6 +75,21 @@ def rehearse_command(path: Path, options: RehearseOptions) -> None:
         if options.as_json:
             say_json([_plain(result) for result in results])
         raise _exit(results)
+
+
+def _warm_up(text: str) -> Micros:
+    """Time of the load before the workload."""
+    from sim.rehearsal.limits import WARM_UP_MAX
+
+    try:
+        lasts = parse_duration(text)
+    except QuantityError as error:
+        raise SimulationError(f"--warm-up: {error.found}; allowed: {error.allowed}") from None
+    if lasts > WARM_UP_MAX:
+        raise SimulationError(
+            f"--warm-up: found {text}; allowed: 0s to {show_duration(WARM_UP_MAX)}"
+        )
+    return lasts
 
 
 def _noise(result: "Result") -> str:

@@ -33,16 +33,23 @@ class Report:
     differences: tuple[str, ...]
 
 
-def report_command(runs: Sequence[Path], master: str | None, *, as_json: bool) -> None:
+def report_command(
+    runs: Sequence[Path], master: str | None, *, prepares: bool, as_json: bool
+) -> None:
     """Make a report; prints where it is."""
     with exit_codes(Case(directory=runs[0] if runs else None)):
+        if prepares and master is not None:
+            raise SimulationError(
+                f"--prepare beside --master {master}: it keeps the classes of this machine's own "
+                "Java, which a report with a master does not start alone; leave one of both out"
+            )
         for directory in runs:
             if not (directory / "run.json").is_file():
                 raise SimulationError(
                     f"{directory}: not a run directory (no run.json); give what logquake run wrote"
                 )
             check_kept(directory, "trace")
-        made = report(list(runs), master)
+        made = report(list(runs), master, prepares=prepares)
         if as_json:
             say_json({"report": str(made.index), "judges_differ": list(made.differences)})
         else:
@@ -53,8 +60,14 @@ def report_command(runs: Sequence[Path], master: str | None, *, as_json: bool) -
             raise defect(DIFFER, Case(directory=wrong))
 
 
-def report(runs: list[Path], master: str | None) -> Report:
-    """Makes a report, with the explanation of what is not green."""
+def report(runs: list[Path], master: str | None, *, prepares: bool = False) -> Report:
+    """Makes a report, with the explanation of what is not green.
+
+    Args:
+        runs: Run directories.
+        master: Spark's master URL; ``None``: this machine's cores.
+        prepares: Whether Java's classes are kept for later reports.
+    """
     try:
         from analysis.report.write import build
     except ImportError as error:
@@ -64,7 +77,9 @@ def report(runs: list[Path], master: str | None) -> Report:
         ) from None
     explain = partial(for_report, may_rerun=len(runs) == 1)
     with step_bar("report") as on_progress:
-        index = build(runs, master=master, on_progress=on_progress, explain=explain)
+        index = build(
+            runs, master=master, on_progress=on_progress, explain=explain, prepares=prepares
+        )
     return Report(index, tuple(line for run in runs for line in differences(run)))
 
 

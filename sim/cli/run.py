@@ -21,9 +21,12 @@ from sim.scenario.estimate.forecast import estimate
 from sim.scenario.estimate.space import check_run, space_at
 from sim.scenario.loader import load
 from sim.scenario.run.directory import keep_only
+from sim.scenario.run.hooks import NO_HOOKS
+from sim.scenario.text.capsules import is_capsule_file
 from sim.trace.kept import LEFT_OUT, Kept
 
 if TYPE_CHECKING:
+    from sim.cli.hunting.recurrence import Seen
     from sim.scenario.run.hooks import Hooks
     from sim.scenario.run.result import Result
     from sim.scenario.scenario import Scenario
@@ -39,8 +42,6 @@ def run_command(path: Path, options: RunOptions) -> None:
     """Run a scenario; exits with what came of it."""
     case = Case(path)
     with exit_codes(case):
-        from sim.cli.hunting.capsules import Seen
-
         scenario = load(path, options.sets)
         seed = scenario.run.seed if options.seed is None else options.seed
         out = target(scenario, seed, options)
@@ -48,11 +49,11 @@ def run_command(path: Path, options: RunOptions) -> None:
         _check_space(scenario, out, options)
         if not options.as_json:
             show_card(scenario, seed, version("logquake"), str(out))
-        seen = Seen(path, scenario, is_changed=options.seed is not None or bool(options.sets))
-        result = _run(scenario, seed, out, options, case, seen.hooks)
+        seen = _seen(path, scenario, options)
+        result = _run(scenario, seed, out, options, case, seen.hooks if seen else NO_HOOKS)
         if not options.as_json:
             show_verdict(result)
-            for line in seen.lines(result):
+            for line in seen.lines(result) if seen else ():
                 say(line)
         made = None
         if options.report and result.complete:
@@ -67,6 +68,15 @@ def run_command(path: Path, options: RunOptions) -> None:
 def target(scenario: "Scenario", seed: int, options: RunOptions) -> Path:
     """The run directory."""
     return options.out or Path("runs") / f"{scenario.name}-s{seed}"
+
+
+def _seen(path: Path, scenario: "Scenario", options: RunOptions) -> "Seen | None":
+    """Recurrence of a capsule's failure; ``None`` for a scenario, which needs nothing of hunts."""
+    if not is_capsule_file(path):
+        return None
+    from sim.cli.hunting.recurrence import Seen
+
+    return Seen(path, scenario, is_changed=options.seed is not None or bool(options.sets))
 
 
 def _check_space(scenario: "Scenario", out: Path, options: RunOptions) -> None:

@@ -205,14 +205,16 @@ def show_verdict(result: Result) -> None:
 
 
 def show_answer(found: Mapping[str, Any]) -> None:
-    """Lost, down, slow; below them a line for each fault: what it did, and what it cost."""
-    show_numbers(lines(found))
+    """Lost, down, slow, a part of each on a line; then each fault: what it did, what it cost."""
+    for name, level, _ in lines(found):
+        first, *rest = found[name]["parts"]
+        show_numbers([(name, level, first), *(("", level, part) for part in rest)])
     for fault in found["faults"]:
         console().print(f"  [{_COLOURS[fault['level']]}]fault[/]  {escaped(fault['text'])}")
 
 
 def show_numbers(found: Iterable[tuple[str, str, str]]) -> None:
-    """The three numbers, a line each, in their colours."""
+    """Numbers, or parts of them, a line each, in their colours."""
     out = console()
     for name, level, text in found:
         out.print(f"[{_COLOURS[level]} bold]{name:8}[/] {escaped(text)}")

@@ -112,12 +112,17 @@ def _run(
     """The answers, and whether somebody stopped it."""
     cache = Cache(DIRECTORY if options.use_cache else None)
     processes = options.jobs or os.cpu_count() or 1
-    announce([job for job in survey.jobs if cache.find(job) is None], processes)
-    with stop_requests() as interrupted, count_bar(survey.name, len(survey.jobs)) as on_result:
+    waiting = [job for job in survey.jobs if cache.find(job) is None]
+    announce(waiting, processes)
+    with (
+        stop_requests() as interrupted,
+        pool(min(processes, len(waiting))) as some,
+        count_bar(survey.name, len(survey.jobs)) as on_result,
+    ):
         found = execute(
             survey,
             cache,
-            processes,
+            some,
             lambda: interrupted() or monotonic() > deadline,
             on_result,
         )

@@ -79,6 +79,9 @@ def rehearse(
     ] = None,
     scale: Annotated[float, typer.Option(help="Of the producers' rates, up to 1.")] = 1.0,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="Rehearsals, one by one.")] = 1,
+    warm_up: Annotated[
+        str, typer.Option(metavar="TIME", help="Load before zero, so that code is compiled.")
+    ] = "8s",
     *,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier run there.")] = False,
     json: AsJson = False,
@@ -86,8 +89,64 @@ def rehearse(
     """Run a scenario on a real Apache Kafka, as processes of this machine, and judge it."""
     from sim.cli.rehearse import RehearseOptions, rehearse_command
 
-    options = RehearseOptions(seed, tuple(set_ or ()), out, force, kafka, scale, repeat, json)
+    options = RehearseOptions(
+        seed, tuple(set_ or ()), out, force, kafka, scale, repeat, warm_up, json
+    )
     rehearse_command(scenario, options)
+
+
+@app.command()
+def calibrate(
+    kafka: Annotated[
+        str, typer.Option(metavar="VERSION", help="Release that is started, such as 4.3 or 4.3.1.")
+    ] = "4.3",
+    kafka_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="An unpacked Kafka; default: Maven brings the release."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where to write.")] = Path("runs/calibration"),
+    seconds: Annotated[int, typer.Option(help="Length of each load, 2 to 30.")] = 4,
+    source: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from",
+            metavar="DIR",
+            help="Fit what an earlier calibration measured, and start nothing; repeatable.",
+        ),
+    ] = None,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Measure a cluster that runs already."),
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A topic of it that is for this alone.")
+    ] = None,
+    *,
+    yes_produce: Annotated[
+        bool, typer.Option("--yes-produce", help="Do write records to that topic.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an earlier calibration there.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Measure a real cluster with small loads, and fit a preset of hardware to it."""
+    from sim.cli.calibrate import CalibrateOptions, calibrate_command
+
+    calibrate_command(
+        CalibrateOptions(
+            kafka=kafka,
+            unpacked=kafka_dir,
+            out=out,
+            force=force,
+            seconds=seconds,
+            kept=tuple(source or ()),
+            servers=bootstrap_servers,
+            topic=topic,
+            yes_produce=yes_produce,
+            as_json=json,
+        )
+    )
 
 
 @app.command()
@@ -185,12 +244,19 @@ def report(
         str | None, typer.Option(help="Spark's master URL; default: this machine's cores.")
     ] = None,
     *,
+    prepare: Annotated[
+        bool,
+        typer.Option(
+            "--prepare",
+            help="Also keep Java's classes (190 MB, once): later reports take 4 s less.",
+        ),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Make the report of one run or several, with Spark."""
     from sim.cli.report import report_command
 
-    report_command(runs, master, as_json=json)
+    report_command(runs, master, prepares=prepare, as_json=json)
 
 
 @app.command()
@@ -199,9 +265,6 @@ def export(
     perfetto: Annotated[
         Path, typer.Option(help="Write a trace for Perfetto or chrome://tracing there.")
     ],
-    master: Annotated[
-        str | None, typer.Option(help="Spark's master URL; default: this machine's cores.")
-    ] = None,
     *,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier file.")] = False,
     json: AsJson = False,
@@ -209,7 +272,7 @@ def export(
     """Write a run as a file for another tool: what each node did, faults, leaders, requests."""
     from sim.cli.export import export_command
 
-    export_command(run_dir, perfetto, master, force=force, as_json=json)
+    export_command(run_dir, perfetto, force=force, as_json=json)
 
 
 @app.command()

@@ -112,10 +112,7 @@ def _plan(path: Path, options: HuntOptions) -> Plan:
 
 
 def _progress(hunt: Hunt) -> str:
-    return (
-        f"{hunt.ended:,} executions, {len(hunt.corpus.counts):,} states, "
-        f"{len(hunt.first_found)} failures"
-    )
+    return f"{hunt.ended:,} executions, {hunt.states:,} states, {len(hunt.first_found)} failures"
 
 
 def _name(number: int, finding: Finding) -> str:
