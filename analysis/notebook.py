@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from analysis.report.cells import rows_of
+from analysis.pages.cells import rows_of
 from analysis.report.fault_windows import FaultWindow, fault_windows
 from analysis.report.figures.canvas import (
     BLUE,

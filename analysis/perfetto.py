@@ -17,18 +17,18 @@ from pathlib import Path
 from typing import Final
 
 import pandas as pd
-from pyspark.sql import functions as f
+import pyarrow as pa
 
+from analysis.pages.cells import rows_of
 from analysis.report import load, messages, timeline
-from analysis.report.cells import rows_of
 from analysis.report.fault_windows import FaultWindow, end_of, fault_windows
 from analysis.report.progress import Progress, silent
 from analysis.report.states import partitions
 from analysis.spark import tables
-from analysis.spark.session import using
 from analysis.verify.run_files import open_run
 from sim.errors import SimulationError
 from sim.ids import server_name
+from sim.trace.schema import BY_NAME
 from sim.units import SECOND, Micros
 
 MOST_REQUESTS: Final = 40_000
@@ -49,48 +49,35 @@ _INSTANTS: Final = ("sent_us", "arrived_us", "started_us", "decided_us", "t_us")
 Event = dict[str, object]
 
 
-def export(
-    run: Path, target: Path, *, master: str | None = None, on_progress: Progress | None = None
-) -> int:
-    """Writes the file; it appears when it is whole.
+def export(run: Path, target: Path, *, on_progress: Progress | None = None) -> int:
+    """Writes the file, without Spark; it appears when it is whole.
 
     Args:
         run: Run directory.
         target: Where to write.
-        master: Spark master URL; ``None`` for every core of this machine.
         on_progress: Called with the name of each step.
 
     Returns:
         Number of events.
 
     Raises:
-        SimulationError: If the directory is no run or its trace is of another version, there is no
-            Java runtime, or the file cannot be written.
+        SimulationError: If the directory is no run or its trace is of another version, or the file
+            cannot be written.
     """
     files = open_run(run)
     report = on_progress or silent
-    report("starting Spark")
-    with using(master) as spark:
 
-        def small(name: str) -> pd.DataFrame:
-            return tables.small(run, name)
+    def small(name: str) -> pd.DataFrame:
+        return tables.small(run, name)
 
-        faults = tables.small(run, "faults")
-        end_us = end_of(run, faults)
-        report("states")
-        spans = timeline.spans(small, partitions(run, end_us), end_us)
-        width = SECOND * max(1, -(-end_us // (SECOND * _COUNTER_BINS)))
-        loads = load.servers(small("load"), width)
-        report("requests")
-        share = max(1, MOST_REQUESTS // (end_us // SECOND + 1))
-        here = tables.read(spark, run, "requests").where(f.col("arrived_us").between(0, end_us))
-        flow = ["node", "kind", "client"]
-        answered = (
-            messages.taking_turns(here, "arrived_us", flow, share)
-            .orderBy("arrived_us", "node", "client", "correlation")
-            .limit(MOST_REQUESTS)
-            .toPandas()
-        )
+    faults = small("faults")
+    end_us = end_of(run, faults)
+    report("states")
+    spans = timeline.spans(small, partitions(run, end_us), end_us)
+    width = SECOND * max(1, -(-end_us // (SECOND * _COUNTER_BINS)))
+    loads = load.servers(small("load"), width)
+    report("requests")
+    answered = _answered(run, end_us)
     report("writing")
     listed = [
         *_faults(fault_windows(faults, end_us), end_us),
@@ -104,6 +91,19 @@ def export(
     }
     _write(target, json.dumps(details, separators=(",", ":")))
     return len(listed)
+
+
+def _answered(run: Path, end_us: Micros) -> pd.DataFrame:
+    """Requests to show, ordered: of each second those of every kind, server and client first."""
+    share = max(1, MOST_REQUESTS // (end_us // SECOND + 1))
+
+    def here() -> Iterator[pa.Table]:
+        for rows in tables.row_groups(run, "requests", BY_NAME["requests"].column_names):
+            yield rows.filter(messages.within(rows["arrived_us"], end_us))
+
+    found = messages.taking_turns(here(), "arrived_us", ("node", "kind", "client"), share)
+    by = ["arrived_us", "node", "client", "correlation"]
+    return found.sort_values(by, kind="stable").head(MOST_REQUESTS)
 
 
 def _write(target: Path, text: str) -> None:

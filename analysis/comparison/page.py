@@ -6,8 +6,8 @@ First both timelines above each other on one axis, then the table and its tolera
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from analysis.report import script
-from analysis.report.markup import render
+from analysis.pages import script
+from analysis.pages.markup import render
 from sim.units import SECOND, Micros
 
 MOST_LANES: Final = 40

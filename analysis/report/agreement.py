@@ -8,7 +8,7 @@ without a judgement.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from analysis.report.cells import rows_of
+from analysis.pages.cells import rows_of
 from analysis.report.findings import Findings
 from analysis.verify import acknowledgements
 from analysis.verify.durability import COUNTS

@@ -1,11 +1,12 @@
-"""All findings of one run's report, computed by Spark and small enough for memory.
+"""All findings of one run's report, computed by Spark, mostly, and small enough for memory.
 
-Data that grow with the run (records, batches, rows of the trace) stay in Spark; results are bounded
-by partitions, servers, topics, latency buckets and the bins of a time axis.
+Records and rows of the trace stay in Spark, or are read a row group at a time: of those that gaps
+in service need, a few numbers are held. Results are bounded by partitions, servers, topics, latency
+buckets and the bins of a time axis.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
@@ -40,15 +41,26 @@ from sim.units import SECOND, Micros
 _MOST_BINS: Final = 600
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """Numbers and small frames; instants and durations are microseconds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawable:
+    """Frames and bounds of the figures, known before the fates of records are."""
 
-    files: RunFiles
     end_us: Micros
     """Latest instant of the trace's client, load and fault tables."""
     width_us: Micros
     """Width of a bin of the time axes."""
+    frames: dict[str, pd.DataFrame]
+    """Small tables by name, written to the report's ``tables`` directory."""
+    faults: tuple[FaultWindow, ...]
+    is_traced_in_detail: bool
+    """True if the tables of level ``detail`` are there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings(Drawable):
+    """Numbers and small frames; instants and durations are microseconds."""
+
+    files: RunFiles
     fine_us: Micros
     """Width of a column of the heat maps; it divides ``width_us``."""
     topics: dict[str, dict[str, int]]
@@ -58,11 +70,6 @@ class Findings:
     """``[broker, topic, partition, status, batches, size_bytes]``."""
     latency_us: dict[str, dict[str, float]]
     """``produce`` and ``end_to_end``: percentiles; empty where nothing was measured."""
-    frames: dict[str, pd.DataFrame]
-    """Small tables by name, written to the report's ``tables`` directory."""
-    faults: tuple[FaultWindow, ...]
-    is_traced_in_detail: bool
-    """True if the tables of level ``detail`` are there."""
     processing: dict[str, int] = field(default_factory=dict)
     """Of tasks: :data:`analysis.verify.processing.COUNTS`; empty where there are none."""
     sharing: dict[str, int] = field(default_factory=dict)
@@ -92,6 +99,7 @@ def gather(
     scratch: Path,
     report: Progress,
     meanwhile: Callable[[], None] = lambda: None,
+    draw: Callable[[Drawable], None] = lambda _: None,
 ) -> Findings:
     """Computes everything.
 
@@ -101,11 +109,12 @@ def gather(
         scratch: Directory for the decoded survivors, kept as a table of the report.
         report: Called with each step as it begins, and how many of all have begun.
         meanwhile: Called once while Spark works.
+        draw: Called once with what figures show, while Spark still counts records.
 
     Raises:
         SimulationError: If the trace is of another version or not complete.
     """
-    return _Gathering(spark, files, scratch, Steps(report, STEPS)).findings(meanwhile)
+    return _Gathering(spark, files, scratch, Steps(report, STEPS)).findings(meanwhile, draw)
 
 
 class _Gathering:
@@ -138,36 +147,42 @@ class _Gathering:
     def _small(self, name: str) -> pd.DataFrame:
         return tables.small(self._files.directory, name)
 
-    def findings(self, meanwhile: Callable[[], None]) -> Findings:
+    def findings(self, meanwhile: Callable[[], None], draw: Callable[[Drawable], None]) -> Findings:
         with parallel(self._spark) as start:
             fates = start(self._durability)
             delays = start(self._latency)
-            over_time = start(self._states)
             judges = start(self._judges)
             meanwhile()
-            judged = fates.result()
+            over_time = self._states()  # without Spark: no part waits for it
             latency_us, frames = delays.result()
-            frames |= over_time.result()
+            drawable = self._drawable(frames | over_time)
+            draw(drawable)
+            judged = fates.result()
             answers, other_answers, compared, shared = judges.result()
         return Findings(
-            self._files,
-            self._end_us,
-            self._width_us,
-            self._fine_us,
-            judged.topics,
-            judged.examples,
-            judged.unreadable,
-            latency_us,
-            frames,
-            fault_windows(self._faults, self._end_us),
-            tables.is_written(self._files.directory, "requests"),
-            self._processing,
+            **{each.name: getattr(drawable, each.name) for each in fields(drawable)},
+            files=self._files,
+            fine_us=self._fine_us,
+            topics=judged.topics,
+            examples=judged.examples,
+            unreadable=judged.unreadable,
+            latency_us=latency_us,
+            processing=self._processing,
             mirroring=self._mirroring,
             sharing=shared,
             connecting=self._connecting,
             answers=answers,
             other_answers=other_answers,
             inputs=compared,
+        )
+
+    def _drawable(self, frames: dict[str, pd.DataFrame]) -> Drawable:
+        return Drawable(
+            end_us=self._end_us,
+            width_us=self._width_us,
+            frames=frames,
+            faults=fault_windows(self._faults, self._end_us),
+            is_traced_in_detail=tables.is_written(self._files.directory, "requests"),
         )
 
     def _states(self) -> dict[str, pd.DataFrame]:
@@ -348,8 +363,7 @@ class _Gathering:
 
     def _availability(self) -> dict[str, pd.DataFrame]:
         self._steps.begin("gaps in service")
-        notable = availability.notable(availability.gaps(self._batches, self._reads))
-        found = notable.orderBy("topic", "partition", "from_us").toPandas()
+        found = availability.notable(availability.gaps(self._files.directory))
         return {
             f"{side}_gaps": found[found["side"] == side].drop(columns="side").reset_index(drop=True)
             for side in ("produce", "fetch")
@@ -358,18 +372,14 @@ class _Gathering:
     def _cluster(self) -> dict[str, pd.DataFrame]:
         self._steps.begin("replication, load and lag")
         files = self._files
-        found = states.frames(
-            self._spark, files.directory, files.card, self._end_us, self._width_us
-        )
+        found = states.frames(files.directory, files.card, self._end_us, self._width_us)
         return found | self._groups()
 
     def _messages(self, spans: pd.DataFrame) -> dict[str, pd.DataFrame]:
         self._steps.begin("messages between nodes")
-        sent = self._table("messages")
-        nodes = messages.nodes(sent).toPandas()
+        nodes = messages.nodes(self._files.directory)
         seconds = messages.notable(spans, self._faults["t_us"].tolist())
-        kept = messages.kept(sent, nodes, seconds, self._end_us)
-        shown = kept.orderBy("sent_us", "t_us", "sender", "receiver", "kind").toPandas()
+        shown = messages.kept(self._files.directory, nodes, seconds, self._end_us)
         return {"message_nodes": nodes, "messages": shown}
 
     def _groups(self) -> dict[str, pd.DataFrame]:

@@ -5,16 +5,25 @@ Source of the diagram: Lamport, "Time, Clocks, and the Ordering of Events in a D
 within a second every flow (sender, receiver and kind) is represented before another one is
 represented twice, so that a rare vote is not drowned by fetches. The sample has each second's
 number of messages, too.
+
+Spark is not involved: rows are read a row group at a time, and only those that the rows before them
+leave a place are held.
 """
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from analysis.report.timeline import SERVER
+from analysis.spark import tables
 from sim.units import SECOND, Micros
 
 MOST: Final = 24_000
@@ -28,18 +37,40 @@ MOST_NOTABLE: Final = 40
 
 _NOTABLE_SHARE: Final = 400
 _CALM: Final = MOST - MOST_NOTABLE * _NOTABLE_SHARE
+_ENDS: Final = ("sender", "receiver")
+_FLOW: Final = (*_ENDS, "kind")
+_SHOWN: Final = ("sent_us", "t_us", *_FLOW, "delayed_by")
+_DRAW: Final = "draw"
+_PENDING: Final = 65_536
+"""Rows that wait to be compared with those that have a place."""
 
 
-def nodes(messages: DataFrame) -> DataFrame:
+def nodes(run: Path) -> pd.DataFrame:
     """Senders and receivers, in the order of their lanes.
 
+    Args:
+        run: Run directory, with the trace table ``messages``.
+
     Returns:
-        ``DataFrame[node, messages]``, at most :data:`MOST_NODES` rows.
+        ``[node, messages]``, at most :data:`MOST_NODES` rows.
     """
-    ends = messages.select(f.explode(f.array("sender", "receiver")).alias("node"))
-    is_server = f.col("node").rlike(SERVER).cast("int")
-    counted = ends.groupBy("node").agg(f.count(f.lit(1)).alias("messages"))
-    return counted.orderBy(is_server.desc(), f.col("messages").desc(), "node").limit(MOST_NODES)
+    known: dict[str, int] = {}
+    counted = np.zeros(0, np.int64)
+    for rows in tables.row_groups(run, "messages", _ENDS):
+        for end in _ENDS:
+            found = np.bincount(tables.codes(rows[end], known), minlength=len(known))
+            counted = found + np.pad(counted, (0, len(found) - len(counted)))
+    is_server = re.compile(SERVER).search
+    ranked = sorted(
+        zip(known, counted.tolist(), strict=True),
+        key=lambda node: (not is_server(node[0]), -node[1], node[0]),
+    )[:MOST_NODES]
+    return pd.DataFrame(
+        {
+            "node": pd.Series([name for name, _ in ranked], dtype=object),
+            "messages": pd.Series([number for _, number in ranked], dtype=np.int64),
+        }
+    )
 
 
 def notable(spans: pd.DataFrame, faults: Sequence[Micros]) -> list[int]:
@@ -56,67 +87,133 @@ def notable(spans: pd.DataFrame, faults: Sequence[Micros]) -> list[int]:
     return list(found)[:MOST_NOTABLE]
 
 
-def kept(
-    messages: DataFrame, seen: pd.DataFrame, seconds: Sequence[int], end_us: Micros
-) -> DataFrame:
+def kept(run: Path, seen: pd.DataFrame, seconds: Sequence[int], end_us: Micros) -> pd.DataFrame:
     """The messages to show, each by the second in which it was sent.
 
     Args:
-        messages: Trace table.
+        run: Run directory, with the trace table ``messages``.
         seen: Nodes of :func:`nodes`.
         seconds: Of :func:`notable`.
         end_us: End of the run; the share of a calm second follows from it.
 
     Returns:
-        ``DataFrame[second, sent_us, t_us, sender, receiver, kind, delayed_by, total]``; ``total``
-        is the second's number of messages of these nodes. At most :data:`MOST` rows.
+        ``[second, sent_us, t_us, sender, receiver, kind, delayed_by, total]``, ordered by all but
+        the last two; ``total`` is the second's number of messages of these nodes. At most
+        :data:`MOST` rows.
     """
-    names = seen["node"].tolist()
-    here = messages.where(
-        f.col("sent_us").between(0, end_us)
-        & f.col("sender").isin(*names)
-        & f.col("receiver").isin(*names)
-    )
     # Every message has two ends, so this many at most are left.
-    whole = int(seen["messages"].sum()) <= 2 * MOST
-    calm = _CALM // (end_us // SECOND + 1)
-    most = MOST if whole else max(calm, _NOTABLE_SHARE)
-    found = taking_turns(here, "sent_us", ["sender", "receiver", "kind"], most)
-    if not whole:
-        share = f.when(f.col("second").isin(*seconds), _NOTABLE_SHARE).otherwise(calm)
-        found = found.where(f.col("place") <= share)
-    return found.select(
-        "second", "sent_us", "t_us", "sender", "receiver", "kind", "delayed_by", "total"
-    )
+    if int(seen["messages"].sum()) <= 2 * MOST:
+        most, larger = MOST, {}
+    else:
+        most = _CALM // (end_us // SECOND + 1)
+        larger = dict.fromkeys(seconds, _NOTABLE_SHARE)
+    here = _among(run, seen["node"].tolist(), end_us)
+    found = taking_turns(here, "sent_us", _FLOW, most, larger)
+    shown: pd.DataFrame = found[["second", *_SHOWN, "total"]]
+    return shown.sort_values(["sent_us", "t_us", *_FLOW], kind="stable", ignore_index=True)
 
 
-def taking_turns(rows: DataFrame, instant: str, flow: Sequence[str], most: int) -> DataFrame:
-    """Rows in an order in which every flow of a second comes once before any comes twice.
+def _among(run: Path, names: Sequence[str], end_us: Micros) -> Iterator[pa.Table]:
+    """Messages of some nodes, without those from before the run's beginning or after its end."""
+    known = pa.array(names, pa.string())
+    for rows in tables.row_groups(run, "messages", _SHOWN):
+        are_theirs = pc.and_(pc.is_in(rows["sender"], known), pc.is_in(rows["receiver"], known))
+        yield rows.filter(pc.and_(are_theirs, within(rows["sent_us"], end_us)))
+
+
+def within(instants: pa.ChunkedArray, end_us: Micros) -> pa.ChunkedArray:
+    """True for instants between simulated zero and the end, both included."""
+    return pc.and_(pc.greater_equal(instants, 0), pc.less_equal(instants, end_us))
+
+
+def taking_turns(
+    parts: Iterable[pa.Table],
+    instant: str,
+    flow: Sequence[str],
+    most: int,
+    larger: Mapping[int, int] = {},
+) -> pd.DataFrame:
+    """Chooses rows in an order in which every flow of a second comes once before any comes twice.
+
+    Within a flow, and among rows that are a flow's n-th, a hash of the rows' numbers is the order:
+    the same for the same trace, and related to nothing that a row says.
+
+    A row without a place among the rows so far never gets one: each turn of a flow is taken by the
+    least of its hashes, so more rows leave at least as many before it. So the choice among those
+    that have a place and the rows behind them is the choice among all.
 
     Args:
-        rows: With ``t_us`` and the columns that are named.
+        parts: Rows, at least one table, maybe without rows.
         instant: Column of the instant, which determines the second.
         flow: Columns that identify a flow.
         most: Greatest number of rows of a second.
+        larger: The same for seconds that have another.
 
     Returns:
         The first rows of each second with ``second``, ``place`` (from 1) and ``total``, its number
-        of rows. A flow is known by a hash of 64 bits. Within it a hash of the rows is the order:
-        the same for the same trace.
+        of rows, ordered by second and place.
     """
-    known = [instant, "t_us", *flow]
-    timed = rows.withColumn("second", f.floor(f.col(instant) / SECOND).cast("int"))
-    totals = timed.groupBy("second").agg(f.count(f.lit(1)).alias("total"))
-    own = Window.partitionBy("second", "flow").orderBy("draw", *known)
-    turns = Window.partitionBy("second").orderBy("turn", "draw", *known)
-    # A limit directly behind its window is applied while rows are read: all rows are never sorted
-    # as a whole.
-    first = (
-        # Numbers are sorted and compared at a fraction of the price of names.
-        timed.withColumns({"draw": f.xxhash64(*known), "flow": f.xxhash64(*flow)})
-        .withColumn("turn", f.row_number().over(own))
-        .where(f.col("turn") <= most)
-        .withColumn("place", f.row_number().over(turns))
-        .where(f.col("place") <= most)
-    )
-    return first.join(f.broadcast(totals), "second")
+    totals: Counter[int] = Counter()
+    chosen: list[pa.Table] = []
+    number, pending = 0, 0
+    for rows in parts:
+        second = (rows[instant].to_numpy() // SECOND).astype(np.int32)
+        found, counts = np.unique(second, return_counts=True)
+        totals.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+        draw = pd.util.hash_array(np.arange(number, number + len(second), dtype=np.uint64))
+        number += len(second)
+        drawn = rows.append_column("second", pa.array(second)).append_column(_DRAW, pa.array(draw))
+        chosen.append(_first(drawn, flow, most, larger))
+        pending += chosen[-1].num_rows
+        if pending >= _PENDING:
+            chosen = [_first(pa.concat_tables(chosen), flow, most, larger)]
+            pending = 0
+    first = _first(pa.concat_tables(chosen), flow, most, larger)
+    whole: pd.DataFrame = first.drop_columns([_DRAW]).to_pandas()
+    counted = whole["second"].map(dict(totals)).astype(np.int64)
+    place: pd.Series[int] = whole.groupby("second").cumcount() + 1
+    return whole.assign(place=place, total=counted)
+
+
+def _first(rows: pa.Table, flow: Sequence[str], most: int, larger: Mapping[int, int]) -> pa.Table:
+    """The rows that have a place, ordered by second and place; names are no longer encoded."""
+    second, draw = rows["second"].to_numpy(), rows[_DRAW].to_numpy()
+    own = _flows(rows, flow)
+    seconds, places = np.unique(second, return_inverse=True)
+    each = [larger.get(every, most) for every in seconds.tolist()]
+    share = np.array(each, np.int64)[places]
+    order = np.lexsort((draw, own, second))
+    turn = _counted(second[order], own[order])
+    is_early = turn <= share[order]
+    order, turn = order[is_early], turn[is_early]
+    again = np.lexsort((draw[order], turn, second[order]))
+    order = order[again]
+    order = order[_counted(second[order]) <= share[order]]
+    return _decoded(rows.take(pa.array(order)))
+
+
+def _flows(rows: pa.Table, flow: Sequence[str]) -> npt.NDArray[np.int64]:
+    """A number for each flow."""
+    found = np.zeros(rows.num_rows, np.int64)
+    for name in flow:
+        texts = rows[name].dictionary_encode().unify_dictionaries().combine_chunks()
+        found = found * max(1, len(texts.dictionary)) + texts.indices.to_numpy()
+    return found
+
+
+def _counted(*keys: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+    """Numbers rows from 1 within each stretch of equal keys."""
+    places = np.arange(len(keys[0]))
+    is_next = np.zeros(len(places), np.bool_)
+    for key in keys:
+        is_next[1:] |= key[1:] != key[:-1]
+    return places - np.maximum.accumulate(np.where(is_next, places, 0)) + 1
+
+
+def _decoded(rows: pa.Table) -> pa.Table:
+    """The same rows with plain strings, which need no dictionary of their row group."""
+    kinds = [
+        each.type.value_type if pa.types.is_dictionary(each.type) else each.type
+        for each in rows.schema
+    ]
+    return rows.cast(pa.schema(zip(rows.column_names, kinds, strict=True)))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from scipy import stats
 
-from analysis.report import script
-from analysis.report.markup import render
+from analysis.pages import script
+from analysis.pages.markup import render
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from analysis.report import script, timeline
+from analysis.pages import script
+from analysis.pages.cells import Picture, rows_of, short
+from analysis.pages.markup import render
+from analysis.report import timeline
 from analysis.report.agreement import JudgedNumber
-from analysis.report.cells import Picture, rows_of, short
 from analysis.report.findings import Findings
+from analysis.report.glance import glance
 from analysis.report.kafka_metrics import metrics
-from analysis.report.markup import render
 from analysis.spark import histogram
 
 MEANINGS: Final = {
@@ -126,6 +128,7 @@ def page(
         findings=findings,
         kind=_kind(findings, totals),
         answer=findings.files.verdict.get("answer"),
+        glance=glance(findings),
         sentence=sentence(totals),
         besides=[f"{totals[name]:,} {name}" for name in others if totals[name]],
         compared=len(comparisons),

@@ -1,28 +1,22 @@
 """The states of a cluster over time: partitions, offline time, load, lag and the timeline.
 
 Their sources grow with what happens to servers, partitions and groups, and with the seconds of a
-run, not with its records: but for offline time, which the judges compare, they are read by this
-process, for a query of Spark's costs more than all these rows.
+run, not with its records: they are read by this process, for a query of Spark's costs more than all
+these rows.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 import pandas as pd
-from pyspark.sql import DataFrame, SparkSession
 
 from analysis.report import load, replication, timeline
 from analysis.spark import tables
-from analysis.spark.session import FEW_ROWS, for_few_rows
 from analysis.verify import offline
 from sim.units import Micros
 
-_OFFLINE: Final = ("partition_changes", "topic_deletions", "broker_states", "node_states")
-
 
 def frames(
-    spark: SparkSession,
     directory: Path,
     card: Mapping[str, object],
     end_us: Micros,
@@ -31,24 +25,18 @@ def frames(
     """Tables of the report by name. Their sources are small in a long run, too, mostly.
 
     Args:
-        spark: The session.
         directory: The run's.
         card: Its ``run.json``.
         end_us: End of simulated time.
         width_us: Width of a bin.
     """
-    if tables.rows(directory, _OFFLINE) < FEW_ROWS:
-        spark = for_few_rows(spark)
-
-    def read(name: str) -> DataFrame:
-        return tables.read(spark, directory, name)
 
     def small(name: str) -> pd.DataFrame:
         return tables.small(directory, name)
 
     states = partitions(directory, end_us)
     return {
-        "offline": offline.frame(read, card, end_us),
+        **offline.frames(small, card, end_us),
         "partition_states": states,
         "replication": replication.totals(states),
         "load": load.servers(small("load"), width_us),

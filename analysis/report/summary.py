@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
+from analysis.pages.cells import rows_of
 from analysis.report import agreement, latency, page
-from analysis.report.cells import rows_of
 from analysis.report.findings import Findings
 from analysis.report.kafka_metrics import metrics
 from analysis.spark import histogram

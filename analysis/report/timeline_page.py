@@ -10,8 +10,8 @@ from typing import Final
 
 import pandas as pd
 
+from analysis.pages.cells import rows_of
 from analysis.report import latency, timeline
-from analysis.report.cells import rows_of
 from analysis.report.findings import Findings
 from analysis.verify import availability
 from sim.units import SECOND

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import SparkSession
 
+from analysis.pages.cells import Picture
 from analysis.report.progress import Progress, silent
-from analysis.spark import tables
+from analysis.spark import class_archive, java, tables
 from analysis.spark.session import explained as named_errors
 from analysis.spark.session import fitted, using
 from analysis.verify.run_files import RunFiles, open_run
 from sim.errors import SimulationError
 
 if TYPE_CHECKING:
-    from analysis.report.findings import Findings
+    from analysis.report.findings import Drawable, Findings
 
 LONG_FROM: Final = 5_000_000
 """Rows from which Spark's code is worth the time of a better compiler."""
@@ -50,6 +51,7 @@ def build(
     master: str | None = None,
     on_progress: Progress | None = None,
     explain: Explain = _without,
+    prepares: bool = False,
 ) -> Path:
     """Writes the report of each run, and an overview if there are several.
 
@@ -59,6 +61,7 @@ def build(
         on_progress: Called with the name of each step.
         explain: Called with each run's directory while Spark is at work: what ``logquake explain
             --json`` says of it, for the first screen.
+        prepares: Whether Java's classes are kept for later reports, which start sooner then.
 
     Returns:
         The page to open: the run's ``report/index.html``, or the overview's.
@@ -76,12 +79,15 @@ def build(
     summaries = []
     rows = [tables.rows(files.directory) for files in runs]
     is_long = sum(rows) >= LONG_FROM or len(runs) >= MANY_RUNS
-    with using(master, is_long=is_long, meanwhile=import_analysis) as spark:
+    with using(master, is_long=is_long, meanwhile=import_analysis, keeps_classes=prepares) as spark:
         for place, files in enumerate(runs, start=1):
             prefix = f"{files.name} ({place} of {len(runs)}): " if len(runs) > 1 else ""
             with named_errors(spark, files.directory), fitted(spark, rows[place - 1]):
                 _one(spark, files, explain, _prefixed(report, prefix))
             summaries.append(json.loads((files.directory / "report" / "report.json").read_text()))
+    if prepares:
+        report("keeping Java's classes for later reports")
+        class_archive.keep(java.find())
     if len(runs) == 1:
         return runs[0].directory / "report" / "index.html"
     from analysis.report import overview  # noqa: PLC0415 - one run needs no statistics (1 s)
@@ -95,7 +101,7 @@ def build(
 
 
 class _Beside:
-    """Work of Python while it waits for Spark: imports matplotlib, explains the run.
+    """Work of Python while it waits for Spark: explains the run, and draws.
 
     In the thread that hears a user's interrupt, for an explanation may run the seed again.
     """
@@ -104,11 +110,18 @@ class _Beside:
         self._directory = directory
         self._explain = explain
         self.why: Mapping[str, Any] = {}
+        self.pictures: Sequence[Picture] = ()
 
-    def prepare(self) -> None:
-        """Does all of it."""
+    def explain(self) -> None:
+        """Imports matplotlib, and explains the run."""
         import_drawing()
         self.why = self._explain(self._directory)
+
+    def draw(self, drawable: "Drawable") -> None:
+        """Draws all figures."""
+        from analysis.report.figures.draw import draw  # noqa: PLC0415 - see import_drawing
+
+        self.pictures = draw(drawable)
 
 
 def import_analysis() -> None:
@@ -137,21 +150,21 @@ def _one(spark: SparkSession, files: RunFiles, explain: Explain, report: Progres
 
     try:
         beside = _Beside(files.directory, explain)
-        found = findings.gather(spark, files, half / "tables", report, beside.prepare)
-        report("drawing")
-        _fill(half, found, beside.why)
+        found = findings.gather(spark, files, half / "tables", report, beside.explain, beside.draw)
+        report("writing the page")
+        _fill(half, found, beside.why, beside.pictures)
         _swap(half, target, earlier)
     finally:
         _restore(target, earlier)
         shutil.rmtree(half, ignore_errors=True)
 
 
-def _fill(half: Path, found: "Findings", why: Mapping[str, Any]) -> None:
+def _fill(
+    half: Path, found: "Findings", why: Mapping[str, Any], pictures: Sequence[Picture]
+) -> None:
     from analysis.report import agreement, page, timeline_page  # noqa: PLC0415
-    from analysis.report.figures.draw import draw  # noqa: PLC0415
     from analysis.report.summary import summary  # noqa: PLC0415
 
-    pictures = draw(found)
     compared = agreement.compare(found)
     for picture in pictures:
         if picture.svg:

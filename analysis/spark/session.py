@@ -27,7 +27,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from analysis.spark import java
+from analysis.spark import class_archive, java
 from sim.errors import SimulationError
 from sim.trace.run_files import read_part
 from sim.trace.schema import BY_NAME
@@ -86,7 +86,11 @@ def _nothing() -> None:
 
 
 def start(
-    master: str | None = None, *, is_long: bool = False, meanwhile: Callable[[], None] = _nothing
+    master: str | None = None,
+    *,
+    is_long: bool = False,
+    meanwhile: Callable[[], None] = _nothing,
+    keeps_classes: bool = False,
 ) -> SparkSession:
     """The running session of this process, else a new one.
 
@@ -94,6 +98,8 @@ def start(
         master: Spark master URL; ``None`` for every core of this machine.
         is_long: Whether minutes of work on many rows lie ahead; of local mode only.
         meanwhile: Called once while Java starts, if it has to.
+        keeps_classes: Whether Java writes an archive of its classes when it ends
+            (:mod:`analysis.spark.class_archive`); of local mode only.
 
     Raises:
         SimulationError: If there is no Java runtime that Spark can use, or no master at the URL.
@@ -104,7 +110,7 @@ def start(
     where = master or LOCAL
     local = where.startswith("local")
     _check_master(where)
-    settings = _settings(local=local, is_long=is_long)
+    settings = _settings(local=local, is_long=is_long, keeps_classes=keeps_classes)
     with _environment(_launch_environment(local=local)), _temporary_files(java.scratch()):
         conf = SparkConf().setMaster(where).setAppName("logquake").setAll([*settings.items()])
         spark = _begin(conf, meanwhile)
@@ -138,7 +144,11 @@ def _begin(conf: SparkConf, meanwhile: Callable[[], None]) -> SparkSession:
 
 @contextmanager
 def using(
-    master: str | None = None, *, is_long: bool = False, meanwhile: Callable[[], None] = _nothing
+    master: str | None = None,
+    *,
+    is_long: bool = False,
+    meanwhile: Callable[[], None] = _nothing,
+    keeps_classes: bool = False,
 ) -> Iterator[SparkSession]:
     """As :func:`start`, for a block; the session is stopped at the end if the block started it.
 
@@ -147,7 +157,7 @@ def using(
     """
     found = SparkSession.getActiveSession()
     with _quiet_interrupt() as launched:
-        spark = start(master, is_long=is_long, meanwhile=meanwhile)
+        spark = start(master, is_long=is_long, meanwhile=meanwhile, keeps_classes=keeps_classes)
         try:
             launched()
             yield spark
@@ -275,19 +285,6 @@ def fitted(spark: SparkSession, rows: int) -> Iterator[None]:
         _set(spark, before)
 
 
-def for_few_rows(spark: SparkSession) -> SparkSession:
-    """A session beside another one, for tables of a long run that are small all the same.
-
-    Both have the same files, frames in memory and jobs. On a cluster it is the same session.
-    """
-    if not _is_local(spark):
-        return spark
-    beside = spark.newSession()
-    for name, value in _FOR_FEW_ROWS.items():
-        beside.conf.set(name, value)
-    return beside
-
-
 def _set(spark: SparkSession, values: Mapping[str, str | None]) -> None:
     """Set each; ``None`` is the value with which the session was started.
 
@@ -371,11 +368,13 @@ def _temporary_files(directory: Path) -> Iterator[None]:
         tempfile.tempdir = before
 
 
-def _settings(*, local: bool, is_long: bool) -> dict[str, str]:
+def _settings(*, local: bool, is_long: bool, keeps_classes: bool) -> dict[str, str]:
     log = (Path(__file__).parent / "log4j2.properties").as_uri()
     options = [f"-Dlog4j2.configurationFile={log}", "-Duser.timezone=UTC"]
     if local:
         options += ["-XX:+UseParallelGC", *_TRUSTED.split()]
+        found = java.find()
+        options += class_archive.written() if keeps_classes else class_archive.used(found)
     if local and not is_long:
         # A usual report is many small jobs: the second compiler would cost more processor time than
         # its code saves (measured: 97 s against 50 s for half a million records). For ten million

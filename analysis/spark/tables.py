@@ -4,10 +4,12 @@ Spark fills columns it does not find with nulls; so the footers of all parts are
 schema first, and a trace of another version, or with other columns, is rejected.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -132,6 +134,41 @@ def most(run: Path, name: str, by: Sequence[str], value: str) -> "pd.DataFrame":
             found = counted.rename_columns({f"{value}_max": value}).cast(found.schema)
     frame: pd.DataFrame = found.to_pandas()
     return frame
+
+
+def row_groups(run: Path, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Some columns of a table of any size, without Spark, a row group at a time.
+
+    Args:
+        run: Run directory.
+        name: Table name of :data:`sim.trace.schema.TABLES`.
+        columns: Their names.
+
+    Returns:
+        At least one Arrow table, without rows if there are none; strings are encoded by
+        dictionaries.
+
+    Raises:
+        SimulationError: As :func:`read`.
+    """
+    kinds = {column.name: _ARROW[column.type] for column in BY_NAME[name].columns}
+    texts = [each for each in columns if pa.types.is_string(kinds[each])]
+    yield pa.schema([(each, kinds[each]) for each in columns]).empty_table()
+    for part in _parts(run, name):
+        try:
+            file = pq.ParquetFile(part, read_dictionary=texts)
+            for group in range(file.num_row_groups):
+                yield file.read_row_group(group, columns=list(columns))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SimulationError(f"{part}: not a readable Parquet file: {error}") from error
+
+
+def codes(column: pa.ChunkedArray, known: dict[str, int]) -> npt.NDArray[np.int64]:
+    """A number for each string of a column: its place in ``known``, which gets new strings."""
+    encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
+    places = [known.setdefault(text, len(known)) for text in encoded.dictionary.to_pylist()]
+    found: npt.NDArray[np.int64] = np.array(places, np.int64)[encoded.indices.to_numpy()]
+    return found
 
 
 def read(spark: SparkSession, run: Path, name: str) -> DataFrame:

@@ -15,10 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from analysis.report import script
-from analysis.report.cells import rows_of, short
+from analysis.pages import script
+from analysis.pages.cells import rows_of, short
+from analysis.pages.markup import render
 from analysis.report.figures.canvas import BLUE, GREY, ORANGE, STYLE, svg_of
-from analysis.report.markup import render
 from analysis.sweep.confidence import wilson
 from analysis.sweep.results import LATENCY_ERROR, MOVED, Sweep, percent, probability, spell, three
 from sim.units import SECOND, show_bytes

@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.report.cells import rows_of, short
-from analysis.report.markup import render
+from analysis.pages.cells import rows_of, short
+from analysis.pages.markup import render
 from analysis.spark.histogram import QUANTILES
 from analysis.sweep import confidence as intervals
 from analysis.sweep.confidence import Estimate

@@ -289,20 +289,21 @@ def counts(found: DataFrame) -> DataFrame:
 
 
 def out_of_order(leader: DataFrame) -> DataFrame:
-    """Logs of producers in which some batch starts below the numbers before it.
+    """Logs of producers in which some batch begins below the numbers before it.
 
     Args:
         leader: Rows of :func:`leader_runs`.
 
     Returns:
-        ``DataFrame[topic, partition, producer_index]``.
+        ``DataFrame[topic, partition, producer_index, from, to]``; no number outside of ``[from,
+        to]`` is behind a larger one.
     """
-    before = Window.partitionBy(*KEYS).orderBy("base_offset").rowsBetween(_FIRST, -1)
+    behind = f.least(_last(), f.col("highest_before") - 1)
     return (
-        leader.select(*KEYS, "first_record", f.max(_last()).over(before).alias("highest"))
-        .where(f.col("first_record") <= f.col("highest"))
-        .select(*KEYS)
-        .distinct()
+        _with_highest(leader)
+        .where(f.col("first_record") < f.col("highest_before"))
+        .groupBy(*KEYS)
+        .agg(f.min("first_record").alias("from"), f.max(behind).alias("to"))
     )
 
 
@@ -311,22 +312,39 @@ def reordered(leader: DataFrame, odd: DataFrame) -> DataFrame:
 
     Args:
         leader: Rows of :func:`leader_runs`.
-        odd: Rows of :func:`out_of_order`: these logs alone are listed record by record.
+        odd: Rows of :func:`out_of_order`: only these logs' numbers within the bounds are listed.
 
     Returns:
         ``DataFrame[topic, partition, producer_index, number, offset, highest_before]``.
     """
-    place = f.posexplode(f.sequence("first_record", _last()))
-    firsts = (
-        leader.join(f.broadcast(odd), list(KEYS), "left_semi")
-        .select(*KEYS, "base_offset", place.alias("nth", "number"))
+    low, high = f.greatest("first_record", "from"), f.least(_last(), f.col("to"))
+    first = f.struct("offset", "highest_before")
+    return (
+        _with_highest(leader)
+        .join(f.broadcast(odd), list(KEYS))
+        .where(low <= high)
+        .select(
+            *KEYS,
+            (f.col("base_offset") - f.col("first_record")).alias("shift"),
+            "highest_before",
+            f.explode(f.sequence(low, high)).alias("number"),
+        )
+        .withColumn("offset", f.col("number") + f.col("shift"))
         .groupBy(*KEYS, "number")
-        .agg(f.min(f.col("base_offset") + f.col("nth")).alias("offset"))
+        .agg(f.min(first).alias("first"))  # further copies are duplicates, not out of order
+        .select(*KEYS, "number", "first.*")
+        .where(f.col("number") < f.col("highest_before"))
     )
-    earlier = Window.partitionBy(*KEYS).orderBy("offset").rowsBetween(_FIRST, -1)
-    return firsts.withColumn("highest_before", f.max("number").over(earlier)).where(
-        f.col("number") < f.col("highest_before")
-    )
+
+
+def _with_highest(leader: DataFrame) -> DataFrame:
+    """Batches of each producer's log with the largest number in front of them.
+
+    Within a batch numbers rise: none of its records is behind another one of it.
+    """
+    before = Window.partitionBy(*KEYS).orderBy("base_offset").rowsBetween(_FIRST, -1)
+    batches = leader.select(*KEYS, "base_offset", "first_record", "record_count")
+    return batches.withColumn("highest_before", f.max(_last()).over(before))
 
 
 def _last() -> Column:

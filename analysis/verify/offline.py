@@ -3,53 +3,63 @@
 A broker is in service while its process runs and is not paused, and its registration is unfenced
 since the process was started. Definitions as in the simulator's checker, found here from the
 finished tables: intervals of leaders against intervals of brokers out of service.
+
+Spark is not involved: these tables grow with what happens to servers and partitions, not with
+records.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Final
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
 
 import pandas as pd
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as f
 
 from sim.units import Micros
 
 _PARTITION: Final = ["topic", "partition"]
-_NAME: Final = r"^broker-(\d+)$"
+_NAME: Final = re.compile(r"broker-(\d+)")
 _DOWN: Final = ("crashed", "powered_off", "stopped", "failed")
+_NOBODY: Final = -1
 _DELETED: Final = -2
 """Leader of a partition whose topic is deleted: it does not count as offline."""
 _LAST: Final = (1 << 31) - 1
 
+Interval: TypeAlias = tuple[Micros, Micros]
+Away: TypeAlias = Mapping[int, Sequence[Interval]]
+Place: TypeAlias = tuple[str, int]
+"""Topic and partition."""
 
-def frame(
-    table: Callable[[str], DataFrame], card: Mapping[str, object], end_us: Micros
-) -> pd.DataFrame:
-    """Rows of :func:`totals` for a run, by partition.
+
+def frames(
+    small: Callable[[str], pd.DataFrame], card: Mapping[str, object], end_us: Micros
+) -> dict[str, pd.DataFrame]:
+    """Offline time of a run: ``offline``, rows of :func:`totals`, and ``offline_stretches``.
 
     Args:
-        table: A trace table by its name.
+        small: A trace table by its name.
         card: The run card, which has the end of the run.
         end_us: End of the run if the card does not have it.
     """
     measured_us = card.get("simulated_us")
     found = stretches(
-        table("partition_changes"),
-        table("topic_deletions"),
-        table("node_states"),
-        table("broker_states"),
+        small("partition_changes"),
+        small("topic_deletions"),
+        small("node_states"),
+        small("broker_states"),
         measured_us if isinstance(measured_us, int) else end_us,
     )
-    return totals(found).orderBy(*_PARTITION).toPandas()
+    return {"offline": totals(found), "offline_stretches": found}
 
 
 def stretches(
-    partition_changes: DataFrame,
-    topic_deletions: DataFrame,
-    node_states: DataFrame,
-    broker_states: DataFrame,
+    partition_changes: pd.DataFrame,
+    topic_deletions: pd.DataFrame,
+    node_states: pd.DataFrame,
+    broker_states: pd.DataFrame,
     end_us: Micros,
-) -> DataFrame:
+) -> pd.DataFrame:
     """Stretches of the run in which partitions were offline, each of greatest length.
 
     Args:
@@ -60,135 +70,119 @@ def stretches(
         end_us: End of the run.
 
     Returns:
-        ``DataFrame[topic, partition, from_us, to_us]``.
+        ``[topic, partition, from_us, to_us]``, ordered.
     """
-    led = _led(partition_changes, topic_deletions, end_us)
-    away = out_of_service(node_states, broker_states, end_us).select(
-        f.col("broker").alias("leader"), f.col("from_us").alias("since"), f.col("to_us").alias("to")
-    )
-    leaderless = led.where(f.col("leader") == -1).select(*_PARTITION, "from_us", "to_us")
-    dead = led.join(f.broadcast(away), "leader").select(
-        *_PARTITION,
-        f.greatest("from_us", "since").alias("from_us"),
-        f.least("to_us", "to").alias("to_us"),
-    )
-    within = leaderless.unionByName(dead).select(
-        *_PARTITION,
-        f.greatest("from_us", f.lit(0)).alias("from_us"),
-        f.least("to_us", f.lit(end_us)).alias("to_us"),
-    )
-    return _joined(within.where(f.col("from_us") < f.col("to_us")))
+    away = out_of_service(node_states, broker_states, end_us)
+    found = [
+        (*place, *stretch)
+        for place, led in sorted(_led(partition_changes, topic_deletions, end_us).items())
+        for stretch in _joined(sorted(_offline(led, away, end_us)))
+    ]
+    kinds = {"topic": "object", "partition": "int32", "from_us": "int64", "to_us": "int64"}
+    return pd.DataFrame(found, columns=list(kinds)).astype(kinds)
 
 
-def totals(found: DataFrame) -> DataFrame:
+def totals(found: pd.DataFrame) -> pd.DataFrame:
     """For each partition that was offline, its longest stretch and the sum of all.
 
     Args:
         found: Rows of :func:`stretches`.
 
     Returns:
-        ``DataFrame[topic, partition, max_us, from_us, total_us]``; of equal stretches the earliest.
+        ``[topic, partition, max_us, from_us, total_us]``, ordered; of equal stretches the earliest.
     """
-    took = f.col("to_us") - f.col("from_us")
-    return found.groupBy(*_PARTITION).agg(
-        f.max(took).alias("max_us"),
-        f.max_by("from_us", f.struct(took, -f.col("from_us"))).alias("from_us"),
-        f.sum(took).alias("total_us"),
-    )
+    took = found.assign(max_us=found["to_us"] - found["from_us"])
+    sums = took.groupby(_PARTITION, as_index=False).agg(total_us=("max_us", "sum"))
+    longest = took.sort_values(["max_us", "from_us"], ascending=[False, True], kind="stable")
+    firsts = longest.drop_duplicates(_PARTITION).drop(columns="to_us")
+    merged = firsts.merge(sums, on=_PARTITION).sort_values(_PARTITION, ignore_index=True)
+    return merged[[*_PARTITION, "max_us", "from_us", "total_us"]]
 
 
-def out_of_service(node_states: DataFrame, broker_states: DataFrame, end_us: Micros) -> DataFrame:
-    """Intervals in which brokers could not serve.
+def out_of_service(
+    node_states: pd.DataFrame, broker_states: pd.DataFrame, end_us: Micros
+) -> dict[int, list[Interval]]:
+    """Intervals in which each broker could not serve, in order of time; neighbours not joined."""
+    events: defaultdict[int, list[tuple[Micros, str]]] = defaultdict(list)
+    for at, node, state in _rows(node_states, "t_us", "node", "state"):
+        broker = _NAME.fullmatch(node)
+        if broker is not None:
+            events[int(broker[1])].append((at, state))
+    for at, number, state in _rows(broker_states, "t_us", "broker", "state"):
+        if state != "controlled_shutdown":
+            events[number].append((at, "unfenced" if state == "unfenced" else "fenced"))
+    found = {}
+    for number, states in events.items():
+        # Of one instant, what became of the process comes first.
+        states.sort(key=lambda event: event[0])
+        found[number] = list(_not_serving(states, end_us))
+    return found
 
-    Returns:
-        ``DataFrame[broker, from_us, to_us]``; neighbours are not joined.
-    """
-    number = f.regexp_extract("node", _NAME, 1)
-    state = f.col("state")
-    nothing = f.lit(None).cast("boolean")
-    processes = (
-        node_states.withColumn("place", f.monotonically_increasing_id())
-        .where(number != "")
-        .select(
-            number.cast("int").alias("broker"),
-            "t_us",
-            f.lit(0).alias("source"),
-            "place",
-            f.when(state == "started", _yes()).when(state.isin(*_DOWN), _no()).alias("up"),
-            f.when(state == "paused", _yes())
-            .when(state.isin("started", "resumed", *_DOWN), _no())
-            .alias("still"),
-            f.when(state == "started", _no()).alias("unfenced"),
-        )
-    )
-    registrations = (
-        broker_states.withColumn("place", f.monotonically_increasing_id())
-        .where(state != "controlled_shutdown")
-        .select(
-            "broker",
-            "t_us",
-            f.lit(1).alias("source"),
-            "place",
-            nothing.alias("up"),
-            nothing.alias("still"),
-            (state == "unfenced").alias("unfenced"),
-        )
-    )
-    order = Window.partitionBy("broker").orderBy("t_us", "source", "place")
-    so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    known = {
-        name: f.coalesce(f.last(name, ignorenulls=True).over(so_far), f.lit(default))
-        for name, default in (("up", True), ("still", False), ("unfenced", True))
+
+def _not_serving(states: Sequence[tuple[Micros, str]], end_us: Micros) -> Iterator[Interval]:
+    """Intervals between the states of a broker, in order, in which it does not serve."""
+    runs, paused, unfenced = True, False, True
+    for (at, state), (until, _) in pairwise([*states, (end_us, "")]):
+        if state == "started":
+            runs, paused, unfenced = True, False, False
+        elif state in _DOWN:
+            runs, paused = False, False
+        elif state in ("paused", "resumed"):
+            paused = state == "paused"
+        elif state in ("unfenced", "fenced"):
+            unfenced = state == "unfenced"
+        if not (runs and unfenced) or paused:
+            yield at, until
+
+
+def _led(
+    changes: pd.DataFrame, deletions: pd.DataFrame, end_us: Micros
+) -> dict[Place, list[tuple[int, Micros, Micros]]]:
+    """Leaders of each partition, as committed, each with its interval."""
+    made: defaultdict[Place, list[tuple[Micros, int, int]]] = defaultdict(list)
+    columns = (*_PARTITION, "t_us", "partition_epoch", "leader")
+    for topic, partition, *change in _rows(changes, *columns):
+        made[topic, partition].append(tuple(change))
+    partitions: defaultdict[str, list[int]] = defaultdict(list)
+    for topic, partition in made:
+        partitions[topic].append(partition)
+    for topic, at in _rows(deletions, "topic", "t_us"):
+        for partition in partitions[topic]:
+            made[topic, partition].append((at, _LAST, _DELETED))
+    return {
+        place: [
+            (leader, at, until)
+            for (at, _, leader), (until, *_) in pairwise([*sorted(steps), (end_us, 0, 0)])
+        ]
+        for place, steps in made.items()
     }
-    serves = known["up"] & ~known["still"] & known["unfenced"]
-    return (
-        processes.unionByName(registrations)
-        .select(
-            "broker",
-            f.col("t_us").alias("from_us"),
-            f.coalesce(f.lead("t_us").over(order), f.lit(end_us)).alias("to_us"),
-            serves.alias("serves"),
-        )
-        .where(~f.col("serves"))
-        .select("broker", "from_us", "to_us")
-    )
 
 
-def _led(changes: DataFrame, deletions: DataFrame, end_us: Micros) -> DataFrame:
-    """Intervals of leadership, as committed."""
-    made = changes.select(*_PARTITION, "t_us", "partition_epoch", "leader")
-    ends = deletions.select("topic", "t_us").join(changes.select(*_PARTITION).distinct(), "topic")
-    ended = ends.select(
-        *_PARTITION,
-        "t_us",
-        f.lit(_LAST).alias("partition_epoch"),
-        f.lit(_DELETED).alias("leader"),
-    )
-    order = Window.partitionBy(*_PARTITION).orderBy("t_us", "partition_epoch")
-    until = f.coalesce(f.lead("t_us").over(order), f.lit(end_us)).alias("to_us")
-    return made.unionByName(ended).select(
-        *_PARTITION, "leader", f.col("t_us").alias("from_us"), until
-    )
+def _offline(
+    led: Sequence[tuple[int, Micros, Micros]], away: Away, end_us: Micros
+) -> Iterator[Interval]:
+    """Intervals within the run without a leader in service; they may overlap."""
+    for leader, since, until in led:
+        for out, back in [(since, until)] if leader == _NOBODY else away.get(leader, ()):
+            begin, end = max(since, out, 0), min(until, back, end_us)
+            if begin < end:
+                yield begin, end
 
 
-def _joined(parts: DataFrame) -> DataFrame:
-    """Stretches that touch or overlap, joined."""
-    order = Window.partitionBy(*_PARTITION).orderBy("from_us", "to_us")
-    before = f.max("to_us").over(order.rowsBetween(Window.unboundedPreceding, -1))
-    begins = f.when(before >= f.col("from_us"), 0).otherwise(1)
-    upwards = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    return (
-        parts.withColumn("begins", begins)
-        .withColumn("nth", f.sum("begins").over(upwards))
-        .groupBy(*_PARTITION, "nth")
-        .agg(f.min("from_us").alias("from_us"), f.max("to_us").alias("to_us"))
-        .drop("nth")
-    )
+def _joined(intervals: Sequence[Interval]) -> Iterator[Interval]:
+    """Ordered intervals, those that touch or overlap as one."""
+    begin: Micros | None = None
+    end: Micros = 0
+    for since, until in intervals:
+        if begin is not None and since <= end:
+            end = max(end, until)
+            continue
+        if begin is not None:
+            yield begin, end
+        begin, end = since, until
+    if begin is not None:
+        yield begin, end
 
 
-def _yes() -> Column:
-    return f.lit(True)  # noqa: FBT003 - a literal column
-
-
-def _no() -> Column:
-    return f.lit(False)  # noqa: FBT003 - a literal column
+def _rows(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, ...]]:
+    return zip(*(frame[name].tolist() for name in columns), strict=True)

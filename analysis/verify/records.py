@@ -92,5 +92,5 @@ def _examples(
     for name, frame in sources.items():
         if any(numbers[name] for numbers in topics.values()):
             first = frame.orderBy(*frame.columns[:4]).limit(EXAMPLES)
-            examples[name] = [row.asDict() for row in first.toLocalIterator()]
+            examples[name] = [row.asDict() for row in first.collect()]
     return examples

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from analysis.report.cells import short
+from analysis.pages.cells import short
 from analysis.report.fault_windows import FaultWindow
-from analysis.report.findings import Findings
+from analysis.report.findings import Drawable
 from sim.units import MS, SECOND, Micros
 
 Reals = NDArray[np.float64]
@@ -50,31 +50,31 @@ STYLE: Final[dict[Any, Any]] = {
 }
 
 
-def timed(findings: Findings, height: float = 3.2) -> tuple[Figure, Axes]:
+def timed(drawable: Drawable, height: float = 3.2) -> tuple[Figure, Axes]:
     """A figure of the page's width with one time axis, faults shaded."""
     figure = Figure(figsize=(11, height), layout="constrained")
     axes = figure.add_subplot()
-    shade(axes, findings.faults, findings, named=True)
-    time_axis(axes, findings)
+    shade(axes, drawable.faults, drawable, named=True)
+    time_axis(axes, drawable)
     return figure, axes
 
 
-def time_axis(axes: Axes, findings: Findings) -> None:
+def time_axis(axes: Axes, drawable: Drawable) -> None:
     """From the workload's beginning to the end of the run."""
-    axes.set_xlim(0, max(1.0, findings.end_us / SECOND))
+    axes.set_xlim(0, max(1.0, drawable.end_us / SECOND))
     axes.set_xlabel("simulated time (s)")
 
 
-def shade(axes: Axes, faults: tuple[FaultWindow, ...], findings: Findings, *, named: bool) -> None:
+def shade(axes: Axes, faults: tuple[FaultWindow, ...], drawable: Drawable, *, named: bool) -> None:
     """Each fault's window with its number above, and its kind where it fits."""
-    shown = [fault for fault in faults if fault.from_us <= findings.end_us]
+    shown = [fault for fault in faults if fault.from_us <= drawable.end_us]
     for fault in shown:
         start, end = fault.from_us / SECOND, fault.to_us / SECOND
         axes.axvspan(start, max(end, start), color=SHADE, alpha=0.28, lw=0, zorder=0)
         axes.axvline(start, color=SHADE, lw=1.2, zorder=0)
     if not named:
         return
-    for text, middle in fault_labels(shown, findings.end_us):
+    for text, middle in fault_labels(shown, drawable.end_us):
         axes.annotate(
             text, (middle / SECOND, 1), xycoords=("data", "axes fraction"),
             xytext=(0, 3), textcoords="offset points", ha="center", fontsize=9,
@@ -111,23 +111,23 @@ def line(
     axes: Axes,
     seconds: Reals,
     values: Reals,
-    findings: Findings,
+    drawable: Drawable,
     *,
     colour: str,
     label: str,
     dash: str = "-",
 ) -> None:
     """A line that is broken where bins are missing."""
-    width = findings.width_us / SECOND
+    width = drawable.width_us / SECOND
     holes = np.nonzero(np.diff(seconds) > 1.5 * width)[0] + 1
     x = np.insert(seconds.astype(float), holes, np.nan)
     y = np.insert(values.astype(float), holes, np.nan)
     axes.plot(x, y, color=colour, label=label, linewidth=1.6, linestyle=dash)
 
 
-def seconds_of(findings: Findings, frame: pd.DataFrame) -> Reals:
+def seconds_of(drawable: Drawable, frame: pd.DataFrame) -> Reals:
     """Middles of the bins in seconds."""
-    return (frame["bin"].to_numpy() + 0.5) * (findings.width_us / SECOND)
+    return (frame["bin"].to_numpy() + 0.5) * (drawable.width_us / SECOND)
 
 
 def tick_ms(value: float, _: float | None = None) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, StrMethodFormatter
 
-from analysis.report.cells import Picture, short
+from analysis.pages.cells import Picture, short
 from analysis.report.figures import strips
 from analysis.report.figures.canvas import (
     BLUE,
@@ -32,7 +32,7 @@ from analysis.report.figures.canvas import (
 )
 from analysis.report.figures.gauges import gauges
 from analysis.report.figures.groups import groups
-from analysis.report.findings import Findings
+from analysis.report.findings import Drawable
 from analysis.report.latency import STAGES
 from sim.units import MS, SECOND
 
@@ -40,9 +40,9 @@ _NOTHING_US = 0.5
 """Begin of the logarithmic axis of durations; a bar of 0 us has no length there."""
 
 
-def draw(findings: Findings) -> tuple[Picture, ...]:
+def draw(drawable: Drawable) -> tuple[Picture, ...]:
     """All figures, in the order of the page."""
-    painters: tuple[Callable[[Findings], Picture], ...] = (
+    painters: tuple[Callable[[Drawable], Picture], ...] = (
         produce_latency,
         outcomes,
         stages,
@@ -56,13 +56,13 @@ def draw(findings: Findings) -> tuple[Picture, ...]:
         load,
     )
     with mpl.rc_context(STYLE):
-        return tuple(painter(findings) for painter in painters)
+        return tuple(painter(drawable) for painter in painters)
 
 
-def produce_latency(findings: Findings) -> Picture:
+def produce_latency(drawable: Drawable) -> Picture:
     """Percentiles of produce latency over time."""
     return _percentiles(
-        findings,
+        drawable,
         "produce_latency",
         "Produce latency",
         "From the instant a record was meant to be sent to its acknowledgement, placed at the "
@@ -71,10 +71,10 @@ def produce_latency(findings: Findings) -> Picture:
     )
 
 
-def end_to_end_latency(findings: Findings) -> Picture:
+def end_to_end_latency(drawable: Drawable) -> Picture:
     """Percentiles of end-to-end latency over time."""
     return _percentiles(
-        findings,
+        drawable,
         "end_to_end_latency",
         "End-to-end latency",
         "From the instant a record was meant to be sent to the poll that returned it to a "
@@ -83,30 +83,30 @@ def end_to_end_latency(findings: Findings) -> Picture:
     )
 
 
-def _percentiles(findings: Findings, name: str, title: str, note: str, reason: str) -> Picture:
-    frame = findings.frames[f"{name}_over_time"]
+def _percentiles(drawable: Drawable, name: str, title: str, note: str, reason: str) -> Picture:
+    frame = drawable.frames[f"{name}_over_time"]
     if frame.empty:
         return Picture(name, title, f"No data: {reason}.", "")
-    figure, axes = timed(findings)
-    seconds = seconds_of(findings, frame)
+    figure, axes = timed(drawable)
+    seconds = seconds_of(drawable, frame)
     for column, colour in (("max", "#b8bec8"), ("p99", ORANGE), ("p50", BLUE)):
         values = frame[column].clip(lower=1).to_numpy() / MS
-        line(axes, seconds, values, findings, colour=colour, label=column)
+        line(axes, seconds, values, drawable, colour=colour, label=column)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(tick_ms))
     axes.set_ylabel("latency")
     return Picture(name, title, note, finish(figure, axes))
 
 
-def outcomes(findings: Findings) -> Picture:
+def outcomes(drawable: Drawable) -> Picture:
     """Records acknowledged, failed and unknown per second."""
     name, title = "outcomes", "Acknowledgements"
-    frame = findings.frames["outcomes"]
+    frame = drawable.frames["outcomes"]
     if frame.empty:
         return Picture(name, title, "No data: no producer reported an outcome.", "")
-    width = findings.width_us // SECOND
+    width = drawable.width_us // SECOND
     bins = np.arange(int(frame["bin"].min()), int(frame["bin"].max()) + 1)
-    figure, axes = timed(findings)
+    figure, axes = timed(drawable)
     kinds = (
         ("ok", "acknowledged", BLUE),
         ("failed", "failed", RED),
@@ -125,12 +125,12 @@ def outcomes(findings: Findings) -> Picture:
     return Picture(name, title, note, finish(figure, axes))
 
 
-def stages(findings: Findings) -> Picture:
+def stages(drawable: Drawable) -> Picture:
     """Latency of acknowledged batches by stage."""
     name, title = "stages", "Where the time goes"
-    frame = findings.frames["stages"]
+    frame = drawable.frames["stages"]
     if frame.empty:
-        traced = findings.is_traced_in_detail
+        traced = drawable.is_traced_in_detail
         reason = "no acknowledged batch has a traced request" if traced else "requests not traced"
         return Picture(name, title, f"No data: {reason}.", "")
     figure = Figure(figsize=(11, 4.6), layout="constrained")
@@ -157,7 +157,7 @@ def stages(findings: Findings) -> Picture:
     return Picture(name, title, note, svg_of(figure))
 
 
-def latency_spread(findings: Findings) -> Picture:
+def latency_spread(drawable: Drawable) -> Picture:
     """Share of records slower than a given latency."""
     name, title = "latency_spread", "Share of records slower than a given latency"
     figure = Figure(figsize=(11, 3.2), layout="constrained")
@@ -165,7 +165,7 @@ def latency_spread(findings: Findings) -> Picture:
     drawn = False
     curves = (("produce", BLUE), ("end_to_end", ORANGE))
     for key, colour in curves:
-        frame = findings.frames[f"{key}_latency_spread"]
+        frame = drawable.frames[f"{key}_latency_spread"]
         if not frame.empty:
             slower = 1 - frame["records"].cumsum().to_numpy() / frame["records"].sum()
             shown = slower > 0
@@ -186,18 +186,18 @@ def latency_spread(findings: Findings) -> Picture:
     return Picture(name, title, "Both scales are logarithmic.", svg_of(figure))
 
 
-def lag(findings: Findings) -> Picture:
+def lag(drawable: Drawable) -> Picture:
     """Consumer lag per group."""
     name, title = "lag", "Consumer lag"
-    frame = findings.frames["lag"]
+    frame = drawable.frames["lag"]
     if frame.empty:
         return Picture(name, title, "No data: the scenario has no consumer group.", "")
-    figure, axes = timed(findings)
+    figure, axes = timed(drawable)
     for place, (group, rows) in enumerate(frame.groupby("group")):
         colour, dash = LINES[place % len(LINES)], DASHES[place // len(LINES) % 3]
         values = rows["lag"].to_numpy()
-        seconds = seconds_of(findings, rows)
-        line(axes, seconds, values, findings, colour=colour, dash=dash, label=str(group))
+        seconds = seconds_of(drawable, rows)
+        line(axes, seconds, values, drawable, colour=colour, dash=dash, label=str(group))
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.set_ylabel("records not yet read")
@@ -208,10 +208,10 @@ def lag(findings: Findings) -> Picture:
     return Picture(name, title, note, finish(figure, axes))
 
 
-def load(findings: Findings) -> Picture:
+def load(drawable: Drawable) -> Picture:
     """Busy shares of request handlers, network threads and disks."""
     name, title = "load", "Load of the servers"
-    frame = findings.frames["load"]
+    frame = drawable.frames["load"]
     if frame.empty:
         return Picture(name, title, "No data: no load of a server was traced.", "")
     panels = (
@@ -222,15 +222,15 @@ def load(findings: Findings) -> Picture:
     figure = Figure(figsize=(11, 6.6), layout="constrained")
     every = figure.subplots(len(panels), 1, sharex=True)
     for axes, (column, label) in zip(every, panels, strict=True):
-        shade(axes, findings.faults, findings, named=axes is every[0])
+        shade(axes, drawable.faults, drawable, named=axes is every[0])
         for place, (node, rows) in enumerate(frame.groupby("node")):
             colour, dash = LINES[place % len(LINES)], DASHES[place // len(LINES) % 3]
             values = rows[column].to_numpy() * 100
-            seconds = seconds_of(findings, rows)
-            line(axes, seconds, values, findings, colour=colour, dash=dash, label=str(node))
+            seconds = seconds_of(drawable, rows)
+            line(axes, seconds, values, drawable, colour=colour, dash=dash, label=str(node))
         axes.set_ylim(bottom=0)
         axes.set_ylabel(f"{label}\nbusy (%)")
-    time_axis(every[-1], findings)
+    time_axis(every[-1], drawable)
     handles, labels = every[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(8, len(labels)))
     note = "Share of time that threads and disks were busy; a stopped server has no line."

@@ -3,23 +3,23 @@
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from analysis.report.cells import Picture
+from analysis.pages.cells import Picture
 from analysis.report.figures.canvas import BLUE, ORANGE, RED, finish, timed
-from analysis.report.findings import Findings
+from analysis.report.findings import Drawable
 from analysis.report.kafka_metrics import GAUGES
 from analysis.report.kafka_metrics import gauges as over_time
 from sim.units import SECOND
 
 
-def gauges(findings: Findings) -> Picture:
+def gauges(drawable: Drawable) -> Picture:
     """Partitions that are under-replicated, under their minimum ISR, and without a leader."""
     name, title = "gauges", ", ".join(GAUGES)
-    states = findings.frames["partition_states"]
+    states = drawable.frames["partition_states"]
     if states.empty:
         return Picture(name, title, "No data: no partition state was committed.", "")
-    found = over_time(states, findings.end_us)
-    edges = np.append(found["t_us"], findings.end_us) / SECOND
-    figure, axes = timed(findings)
+    found = over_time(states, drawable.end_us)
+    edges = np.append(found["t_us"], drawable.end_us) / SECOND
+    figure, axes = timed(drawable)
     for metric, colour in zip(GAUGES, (BLUE, ORANGE, RED), strict=True):
         axes.stairs(found[metric].to_numpy(), edges, color=colour, label=metric, linewidth=1.6)
     axes.set_ylim(bottom=0)

@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from analysis.report.cells import Picture, rows_of
+from analysis.pages.cells import Picture, rows_of
 from analysis.report.figures.canvas import LINES, finish, shade, time_axis
-from analysis.report.findings import Findings
+from analysis.report.findings import Drawable
 from sim.units import SECOND
 
 _MOST_GROUPS: Final = 3
@@ -18,10 +18,10 @@ _IDLE: Final = "#d1d5db"
 _REBALANCE: Final = "#9ca3af"
 
 
-def groups(findings: Findings) -> Picture:
+def groups(drawable: Drawable) -> Picture:
     """Partitions of each group by owner over time, and idle members."""
     name, title = "groups", "Consumer groups"
-    members, owners = findings.frames["group_members"], findings.frames["group_owners"]
+    members, owners = drawable.frames["group_members"], drawable.frames["group_owners"]
     names = sorted(members["group"].unique())
     if not names:
         return Picture(name, title, "No data: no consumer group was assigned anything.", "")
@@ -45,10 +45,10 @@ def groups(findings: Findings) -> Picture:
         lower.set_title(f"{group}: members, and how many partitions each has", loc="left",
                         fontsize=11)  # fmt: skip
         for axes in (upper, lower):
-            _draw_rebalances(axes, findings.frames["rebalances"], group)
-            shade(axes, findings.faults, findings, named=axes is every[0][0])
+            _draw_rebalances(axes, drawable.frames["rebalances"], group)
+            shade(axes, drawable.faults, drawable, named=axes is every[0][0])
     for axes in every[:, 0]:
-        time_axis(axes, findings)
+        time_axis(axes, drawable)
         axes.grid(visible=False)
         if axes is not every[-1][0]:
             axes.set_xlabel("")

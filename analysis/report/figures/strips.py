@@ -6,9 +6,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from analysis.report.cells import Picture, rows_of
+from analysis.pages.cells import Picture, rows_of
 from analysis.report.figures.canvas import BLUE, RED, finish, timed
-from analysis.report.findings import Findings
+from analysis.report.findings import Drawable
 from sim.units import SECOND
 
 _MOST_PARTITIONS: Final = 48
@@ -25,18 +25,18 @@ _ISR_COLOURS: Final = {
 }
 
 
-def replication(findings: Findings) -> Picture:
+def replication(drawable: Drawable) -> Picture:
     """ISR and leadership of every partition over time."""
     name, title = "replication", "In-sync replicas and leaders"
-    frame = findings.frames["partition_states"]
-    frame = frame[(frame["to_us"] > 0) & (frame["from_us"] < findings.end_us)]
+    frame = drawable.frames["partition_states"]
+    frame = frame[(frame["to_us"] > 0) & (frame["from_us"] < drawable.end_us)]
     internal = frame["topic"].str.startswith(_INTERNAL)
     if not internal.all():
         frame = frame[~internal]
-    partitions, left_out = _worst(findings, frame)
+    partitions, left_out = _worst(drawable, frame)
     if not partitions:
         return Picture(name, title, "No data: no partition state was committed.", "")
-    figure, axes = timed(findings, height=1.4 + 0.24 * len(partitions))
+    figure, axes = timed(drawable, height=1.4 + 0.24 * len(partitions))
     for place, (topic, partition) in enumerate(partitions):
         rows = frame[(frame["topic"] == topic) & (frame["partition"] == partition)]
         _strip(axes, place, rows)
@@ -76,7 +76,7 @@ def _strip(axes: Axes, place: int, rows: pd.DataFrame) -> None:
         before = leader
 
 
-def _worst(findings: Findings, frame: pd.DataFrame) -> tuple[list[tuple[str, int]], int]:
+def _worst(drawable: Drawable, frame: pd.DataFrame) -> tuple[list[tuple[str, int]], int]:
     """The partitions to show, in order of name, and the number of omitted ones, the calmest."""
     changes: dict[tuple[str, int], int] = {}
     for row in rows_of(frame):
@@ -87,26 +87,26 @@ def _worst(findings: Findings, frame: pd.DataFrame) -> tuple[list[tuple[str, int
             -int(row["leaderless_us"]),
             -int(row["under_min_us"]),
         )
-        for row in rows_of(findings.frames["replication"])
+        for row in rows_of(drawable.frames["replication"])
     }
     ranked = sorted(changes, key=lambda key: (bad.get(key, (0, 0)), -changes[key], key))
     return sorted(ranked[:_MOST_PARTITIONS]), max(0, len(ranked) - _MOST_PARTITIONS)
 
 
-def unavailability(findings: Findings) -> Picture:
+def unavailability(drawable: Drawable) -> Picture:
     """Gaps in acknowledgements and deliveries, per partition."""
     name, title = "unavailability", "Gaps in service"
     gaps = [
         (str(row["topic"]), int(row["partition"]), row["from_us"], row["gap_us"], colour, shift)
         for key, (_, colour, shift) in _GAPS.items()
-        for row in rows_of(findings.frames[key])
+        for row in rows_of(drawable.frames[key])
         if row["gap_us"] > SECOND
     ]
     keys = sorted({(topic, partition) for topic, partition, *_ in gaps})
     if not keys:
         return Picture(name, title, "No partition had a gap of more than one second.", "")
     shown = {key: place for place, key in enumerate(keys[:_MOST_PARTITIONS])}
-    figure, axes = timed(findings, height=1.4 + 0.3 * len(shown))
+    figure, axes = timed(drawable, height=1.4 + 0.3 * len(shown))
     for topic, partition, start, took, colour, shift in gaps:
         place = shown.get((topic, partition))
         if place is not None:

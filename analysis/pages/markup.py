@@ -10,8 +10,8 @@ from functools import cache
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from analysis.report import script
-from analysis.report.cells import instant, short
+from analysis.pages import script
+from analysis.pages.cells import instant, short
 from sim.units import show_bytes
 
 
@@ -21,7 +21,7 @@ def render(package: str, template: str, parts: tuple[str, ...] = (), /, **data: 
     Args:
         package: Dotted name.
         template: File name in the package's ``templates``.
-        parts: Names of the page's scripts, see :mod:`analysis.report.script`.
+        parts: Names of the page's scripts, see :mod:`analysis.pages.script`.
         data: Values by their names in the template.
     """
     code = script.text(parts)
@@ -32,7 +32,7 @@ def render(package: str, template: str, parts: tuple[str, ...] = (), /, **data: 
 @cache
 def _environment(package: str) -> Environment:
     """Environment of a package; executors of Spark, which render nothing, never make one."""
-    loader = ChoiceLoader([PackageLoader(name) for name in (package, "analysis.report")])
+    loader = ChoiceLoader([PackageLoader(name) for name in (package, "analysis.pages")])
     environment = Environment(
         loader=loader,
         autoescape=True,
@@ -46,6 +46,7 @@ def _environment(package: str) -> Environment:
         "count": _count,
         "duration": short,
         "instant": instant,
+        "place": _place,
     }
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return environment
@@ -53,6 +54,10 @@ def _environment(package: str) -> Environment:
 
 def _count(value: float) -> str:
     return f"{value:,}"
+
+
+def _place(percent: float) -> str:
+    return f"{percent:.2f}".rstrip("0").rstrip(".")
 
 
 def _data_uri(svg: str) -> str:

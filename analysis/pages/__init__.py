@@ -1,0 +1,1 @@
+"""Templates, style and scripts of every page, and values in words."""
