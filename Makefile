@@ -21,7 +21,7 @@ LONG := slow or night
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pyc
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup compile wheel demo quick test test-all test-kafka tenth turn night check lint format docs site gallery kafka-facts picture changes bench lock clean
+.PHONY: help setup compile wheel demo quick test test-all test-kafka rehearse tenth turn night check lint format docs site gallery kafka-facts picture changes bench lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -51,8 +51,9 @@ wheel: $(STAMP)  ## a wheel in dist/; FORM=compiled has the compiled packages, t
 	@LOGQUAKE_WHEEL=$(or $(FORM),pure) $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/logquake-*.whl
 
-demo: setup  ## run the main scenario and make its report
-	@$(BIN)/logquake run scenarios/quickstart.yaml --report --force
+demo:  ## run the main scenario and make its report; compiles nothing
+	@began=$$(date +%s); $(MAKE) $(STAMP) \
+	  && LOGQUAKE_SET_UP_S=$$(( $$(date +%s) - began )) $(BIN)/python -m tools.demo
 
 quick: $(STAMP)  ## while working: style, types, floors, and the tests nearest to what has changed; about a minute
 	@LOGQUAKE_PURE=1 $(BIN)/python -m tools.quick
@@ -65,6 +66,11 @@ test-all: lint compile  ## the fast tests and the slow ones
 
 test-kafka: $(STAMP) compile  ## the tests in which a real Apache Kafka, brought by Maven, judges our files
 	@LOGQUAKE_PURE=0 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "kafka and not slow" tests/kafka
+
+rehearse: $(STAMP)  ## measure the truth table again on a real Kafka of this machine: three rehearsals of each, most of an hour; NAMES="load-small ..."
+	@rm -rf build/real-cluster
+	@$(BIN)/python -m tools.truth_table measure $(NAMES)
+	@$(BIN)/python -m tools.truth_table table
 
 tenth: compile  ## a tenth of what make night runs, chosen by the commit: ten landings run all of it; MINUTES=15 ends earlier
 	@$(BIN)/python -m pytest -v -rs -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "$(LONG)" --tenth --minutes $(or $(MINUTES),0)
@@ -103,9 +109,9 @@ gallery: compile  ## draw the timelines of the failure catalogue again; a quarte
 kafka-facts: $(STAMP)  ## read Kafka's settings and messages out of its released jars again; needs mvn and Java 17
 	@$(BIN)/python -m tools.kafka_facts
 
-picture: demo  ## draw the picture of the README again
-	@mkdir -p docs/images
-	@cp runs/quickstart-s7/report/figures/produce_latency.svg docs/images/quickstart.svg
+picture: demo  ## take the README's picture again: the report's first screen, in a headless CHROMIUM=chromium
+	@$(or $(CHROMIUM),chromium) --headless --no-sandbox --hide-scrollbars --window-size=1180,665 \
+	  --screenshot=$(CURDIR)/docs/images/quickstart.png file://$(CURDIR)/runs/quickstart-s7/report/index.html
 
 changes: $(STAMP)  ## show what the next release says; VERSION=1.2.3 writes it to CHANGELOG.md
 	@$(BIN)/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)

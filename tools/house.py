@@ -148,11 +148,11 @@ def banned_modules(source: Source) -> Iterator[Finding]:
 
 
 MAY_READ_ENVIRONMENT = (
-    "sim/bench.py", "sim/compiled.py", "sim/mcp/process.py", "sim/rehearsal/apache.py",
+    "sim/bench.py", "sim/cli/__init__.py", "sim/compiled.py", "sim/mcp/process.py",
+    "sim/rehearsal/apache.py",
 )  # fmt: skip
-"""This machine's speed and Kafka's jars are remembered where users have caches; the form in which
-packages are imported is chosen before anything runs; a command that a server starts has its
-environment."""
+"""Users' caches have this machine's speed and Kafka's jars; the form of packages and the start of
+libraries are chosen before anything runs; a server's command has its environment."""
 
 
 def banned_calls(source: Source) -> Iterator[Finding]:

@@ -36,6 +36,7 @@ _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6}\s+(.*)$", re.MULTILINE)
 _SOURCE = re.compile(r"`((?:sim|analysis|tools)/[\w./-]+)`")
 _TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+_LINKED_TEST = re.compile(r"\[`(test_\w+)`\]\((tests/[\w/]+\.py)\)")
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)(?:\s*;\s*([^\\]+?))?\s*\\$")
 _CHANGE = re.compile(r"\+[a-z0-9-]+\.(?:added|changed|fixed)\.md")
 _CHANGE_MAX = 210
@@ -131,10 +132,14 @@ def ill_formed_changes(root: Path) -> Iterator[Finding]:
 
 
 def missing_tests(root: Path, path: Path) -> Iterator[Finding]:
-    """Every test that a document names exists: ``tests/a.py`` or ``tests/a.py::test_b``."""
+    """Every test that a document names exists.
+
+    It is named as ``tests/a.py`` or ``tests/a.py::test_b``, or by a link to its file.
+    """
     name = path.relative_to(root).as_posix()
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        for file_part, test in _TEST.findall(line):
+        linked = [(file, test) for test, file in _LINKED_TEST.findall(line)]
+        for file_part, test in (*_TEST.findall(line), *linked):
             file = root / file_part
             if not file.exists():
                 yield Finding(name, number, f"{file_part}: no such file")

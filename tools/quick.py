@@ -3,15 +3,17 @@
 Style, floors and types of everything, then the tests nearest to the files that have changed since
 the last commit (without changes: those of the last commit). Nearest are the tests in the folder
 that mirrors a changed module's package: first those that import the module, then those that import
-one that imports it. Dialogues and the tests of KIPs are near to all of the protocol. Tests in other
-folders that import it simulate whole clusters; they are counted, and ``make test`` runs them.
+one that imports it, and so on. Dialogues and the tests of KIPs are near to all of the protocol.
+Tests in other folders that import it simulate whole clusters; they are counted, and ``make test``
+runs them.
 """
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +41,7 @@ class Choice:
 def choose(
     changed: Iterable[str],
     imports: Mapping[str, frozenset[str]],
-    importers: Mapping[str, frozenset[str]],
+    importers: Mapping[str, Sequence[frozenset[str]]],
     limit: int = FILES_MAX,
 ) -> Choice:
     """Choose test files for changed files.
@@ -47,20 +49,29 @@ def choose(
     Args:
         changed: Paths of files, relative to the project, with slashes.
         imports: Modules that each test file imports, its helpers' imports included.
-        importers: Modules that import a module, of those that have changed at least.
+        importers: Of each module that has changed, those that import it, then those that import
+            one of these, and so on.
         limit: The largest number of test files.
     """
     paths = list(changed)
     modules = {module_of(path) for path in paths if path.endswith(".py")}
-    around = {name for module in modules for name in importers.get(module, frozenset())}
+    rings = [ring for module in modules for ring in enumerate(importers.get(module, ()))]
+    around = [names for _, names in sorted(rings, key=itemgetter(0))]
     texts = {path.rpartition("/")[0] for path in paths if path.endswith(".txt")}
     own = [path for path in imports if path in paths or path.rpartition("/")[0] in texts]
     near = [path for path, names in imports.items() if names & modules]
-    far = [path for path, names in imports.items() if names & around]
+    direct = frozenset().union(*(names for place, names in rings if place == 0))
+    far = [path for path, names in imports.items() if names & direct]
     mirrors = tuple(mirror_of(path) for path in paths if path.endswith(".py"))
     if any(path.startswith("sim/protocol/") for path in paths):
         mirrors += OF_THE_PROTOCOL
-    found = list(dict.fromkeys((*own, *near, *far)))
+    further = [
+        path
+        for ring in around
+        for path, names in imports.items()
+        if names & ring and path.startswith(mirrors)
+    ]
+    found = list(dict.fromkeys((*own, *near, *far, *further)))
     files = [path for path in found if path in own or path.startswith(mirrors)][:limit]
     return Choice(tuple(files), len(found) - len(files))
 
@@ -128,14 +139,26 @@ def _git(root: Path, *words: str) -> list[str]:
     return ran.stdout.splitlines()
 
 
-def _importers(changed: Sequence[str]) -> dict[str, frozenset[str]]:
+def importers(changed: Sequence[str]) -> dict[str, list[frozenset[str]]]:
+    """Rings of importers of each module that has changed."""
     graph = grimp.build_graph(*PACKAGES, cache_dir=str(ROOT / ".import_linter_cache"))
     modules = [module_of(path) for path in changed if path.endswith(".py")]
     return {
-        module: frozenset(graph.find_modules_that_directly_import(module))
+        module: rings(module, graph.find_modules_that_directly_import)
         for module in modules
         if module in graph.modules
     }
+
+
+def rings(module: str, importers_of: Callable[[str], Iterable[str]]) -> list[frozenset[str]]:
+    """Modules that import one, then those that import one of these, each in the nearest ring."""
+    known, found = {module}, list[frozenset[str]]()
+    ring = frozenset(known)
+    while ring:
+        ring = frozenset(each for name in ring for each in importers_of(name)) - known
+        known |= ring
+        found.append(ring)
+    return found[:-1]
 
 
 def _run(command: str, *words: str) -> None:
@@ -154,10 +177,10 @@ def main() -> None:
     _run("ruff", "format", "--check", "--quiet")
     _run("mypy", "--no-error-summary")
     _run("lint-imports")
-    choice = choose(changed, imports_of_tests(ROOT), _importers(changed))
+    choice = choose(changed, imports_of_tests(ROOT), importers(changed))
     files = [*choice.files, *([] if ALWAYS in choice.files else [ALWAYS])]
     marks = "not slow and not night and not kafka and not spark"
-    _run("pytest", "-x", "-q", "-n", "2", "--dist", "loadscope", "-m", marks, *files)
+    _run("pytest", "-x", "-q", "-n", "2", "--dist", "worksteal", "-m", marks, *files)
     if choice.left_out:
         more = f"{choice.left_out} more test files are near what has changed"
         sys.stdout.write(f"{more}: make test runs them\n")

@@ -27,6 +27,8 @@ PAGES: Final = {
 
 _FENCE: Final = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(?<=\]\()([^)\s]+)(?=\))")
+_TEST: Final = re.compile(r"\[(`\w+`)\]\(tests/[\w/]+\.py\)")
+"""A test, which has no page: its name alone is shown."""
 _ROW: Final = re.compile(r"^\|.*$", re.MULTILINE)
 _CODE: Final = re.compile(r"(`+).+?\1")
 _ELSEWHERE: Final = re.compile(r"[a-z]+:|#")
@@ -83,6 +85,7 @@ def fitted(markdown: str, origin: str, page: str) -> str:
         heading = anchor or own
         return f"{found}#{heading}" if heading else found
 
+    markdown = _TEST.sub(r"\1", markdown)
     pieces, end = [], 0
     for fence in _FENCE.finditer(markdown):
         pieces += [_LINK.sub(fit, markdown[end : fence.start()]), fence.group(0)]
