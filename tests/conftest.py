@@ -15,7 +15,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tools import tenth
+from tools import long_tests, tenth
 
 # The machine may be slow and shared: no example has a deadline, and none is "too slow".
 _PATIENT = (HealthCheck.too_slow,)
@@ -39,8 +39,11 @@ settings.load_profile(
 # Planted defects change classes, which compiled ones do not allow; test_compiled.py compares both.
 os.environ.setdefault("LOGQUAKE_PURE", "1")
 
-# Under nohup the tests and what they start would ignore the hang-up whose effect they look at.
+# Under nohup, or in the background of a shell, the tests and what they start would ignore the
+# signals whose effect they look at.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # For this process and for those that tests start, Spark's among them.
 os.environ["TZ"] = "UTC"
@@ -100,8 +103,16 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return f"tenth: turn {turn}, part {turn % tenth.PARTS} of 0..{tenth.PARTS - 1}"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what has another turn; what comes first is another test in each round of turns."""
+    """Mark what was measured to be long, and leave out what has another turn.
+
+    What comes first is another test in each round of turns.
+    """
+    long = long_tests.listed()
+    for item in items:
+        if item.nodeid in long:
+            item.add_marker(pytest.mark.slow)
     if config.getoption("tenth"):
         turn = tenth.turn()
         part = turn % tenth.PARTS

@@ -111,3 +111,35 @@ def test_a_planted_difference_of_something_exact_is_found():
     assert exact_with_a_difference(fine) == []
     assert exact_with_a_difference(row.replace("exact", "approximate")) == []
     assert exact_with_a_difference(FIDELITY.read_text().replace("scope: ", "", 1)) != []
+
+
+@pytest.mark.parametrize("name", behaviours.DEFAULTS)
+def test_each_behaviour_of_a_release_has_a_line_with_its_name(name):
+    """As `isr_expand`, or `zk.batching: off`."""
+    text = FIDELITY.read_text()
+    assert f"`{name}`" in text or f"`{name}: " in text or f"{{{name}: " in text
+
+
+def said_twice(text: str) -> list[str]:
+    """Behaviours with a second line, or with one that is outside of a table."""
+    lines = text.splitlines()
+    wrong = []
+    for at, line in enumerate(lines):
+        cells = line.strip("| ").split(" | ")
+        is_row = line.startswith("| ") and cells[0] not in {"behaviour", "promise"}
+        starts = is_row and not lines[at - 1].startswith("|")
+        if is_row and (starts or line in lines[:at]):
+            wrong.append(cells[0])
+    return wrong
+
+
+def test_each_behaviour_has_one_line_inside_a_table():
+    assert said_twice(FIDELITY.read_text()) == []
+
+
+def test_a_planted_second_line_or_blank_line_is_found():
+    text = FIDELITY.read_text()
+    row = next(line for line in text.splitlines() if " | exact | " in line)
+    name = row.strip("| ").split(" | ")[0]
+    assert said_twice(text.replace(row, f"{row}\n{row}")) == [name]
+    assert said_twice(text.replace(f"\n{row}", f"\n\n{row}")) == [name]

@@ -328,6 +328,9 @@ def test_a_named_test_that_is_not_there_is_found(tmp_path, test: str):
     page = tmp_path / "page.md"
     page.write_text(f"`tests/a.py::test_a` `tests/a.py`\n`{test}`\n")
     assert [f.line for f in house_text.missing_tests(tmp_path, page)] == [2]
+    file, _, name = test.partition("::")
+    page.write_text(f"[`test_a`](tests/a.py)\n[`{name or 'test_a'}`]({file})\n")
+    assert [f.line for f in house_text.missing_tests(tmp_path, page)] == [2]
 
 
 @pytest.mark.parametrize(

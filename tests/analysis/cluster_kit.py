@@ -5,7 +5,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from analysis.spark import java
+from tests.ports import free_ports
 from tests.scenarios.run_kit import ROOT
 from tools.house_text import code_blocks
 
@@ -31,9 +31,7 @@ class Cluster:
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        (self.port,) = free_ports(1)
         programs = place / "bin"
         programs.mkdir(parents=True)
         logquake = programs / "logquake"

@@ -26,6 +26,7 @@ MEASURED = {
     "stages": ("stage", "mean"),
     "outcomes": ("bin", "outcome", "records"),
     "lag": ("group", "bin", "lag_max"),
+    "offline_stretches": ("topic", "partition", "from_us", "to_us"),
 }
 SENT = ("second", "sent_us", "t_us", "sender", "receiver", "kind", "delayed_by", "total")
 
@@ -52,7 +53,17 @@ def found(spans, cells=(), bands=(), sent=(), nodes=(), *, end_us=20 * S, faults
     unreadable = pd.DataFrame((), columns=UNREADABLE)
     latencies = {"produce": {}, "end_to_end": {}}
     return Findings(
-        files, end_us, S, 100_000, {}, {}, unreadable, latencies, frames, tuple(faults), traced
+        files=files,
+        end_us=end_us,
+        width_us=S,
+        fine_us=100_000,
+        topics={},
+        examples={},
+        unreadable=unreadable,
+        latency_us=latencies,
+        frames=frames,
+        faults=tuple(faults),
+        is_traced_in_detail=traced,
     )
 
 
@@ -84,7 +95,7 @@ def small(**more):
 
 EXPLAINED = {
     "head": f"a record {HOSTILE} is lost",
-    "subject": {"kind": "lost_acked"},
+    "is_time": False,
     "chain": [{"t_us": S, "what": HOSTILE}],
     "ending": HOSTILE,
     "causes": [f"acks=1 {HOSTILE}"],
@@ -117,7 +128,7 @@ def everything():
     ]  # fmt: skip
     verdict = {
         "answer": {
-            name: {"level": level, "text": f"{name} {HOSTILE}"}
+            name: {"level": level, "text": "", "parts": [f"{name} {HOSTILE}"], "number": name[1:]}
             for name, level in (("lost", "red"), ("down", "amber"), ("slow", "green"))
         }
         | {"faults": [{"fault": 0, "level": "amber", "text": HOSTILE}] * 41},

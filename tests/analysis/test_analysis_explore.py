@@ -29,8 +29,8 @@ SHORT = (
     "faults=[{at: 0s..1s, do: crash, target: random broker, for: 500ms}]",
 )  # fmt: skip
 """Changes that make a run of the shipped scenario a matter of tenths of a second."""
-KILLED_SEEDS = 60
-"""Of three configurations each: more than ten interrupted sweeps get done."""
+KILLED_SEEDS = 120
+"""Of three configurations each: twice what ten interrupted sweeps get done."""
 NEVER_UP = "controller.quorum.election.timeout.ms=3600000"
 
 

@@ -120,12 +120,16 @@ def test_a_measurement_tells_rows_time_and_memory(grown):
 def test_a_long_trace_is_worth_a_better_compiler_and_memory_is_sparks_own_variable(monkeypatch):
     options, memory = "spark.driver.extraJavaOptions", "spark.driver.memory"
     monkeypatch.delenv("SPARK_DRIVER_MEMORY", raising=False)
-    short, long = (session._settings(local=True, is_long=is_long) for is_long in (False, True))
+
+    def settings(*, is_long):
+        return session._settings(local=True, is_long=is_long, keeps_classes=False)
+
+    short, long = settings(is_long=False), settings(is_long=True)
     assert "TieredStopAtLevel" in short[options]
     assert "TieredStopAtLevel" not in long[options]
     assert short[memory] == long[memory]
     monkeypatch.setenv("SPARK_DRIVER_MEMORY", "2g")
-    assert memory not in session._settings(local=True, is_long=False)
+    assert memory not in settings(is_long=False)
 
 
 def test_rows_of_a_trace_are_counted_without_reading_them(grown, tmp_path):

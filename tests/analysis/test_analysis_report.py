@@ -14,16 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.report import (
-    agreement,
-    cells,
-    findings,
-    overview,
-    page,
-    script,
-    summary,
-    timeline_page,
-)
+from analysis.pages import cells, script
+from analysis.report import agreement, findings, overview, page, summary, timeline_page
 from analysis.report import write as report
 from analysis.report.figures import canvas
 from analysis.spark import java, session, tables
@@ -40,8 +32,8 @@ from sim.errors import SimulationError
 from tests.analysis.synthetic import Model, Outage, S, modelled, write_run
 
 pytestmark = pytest.mark.spark
-MOST_QUERIES = 11
-MOST_JOBS = 40
+MOST_QUERIES = 8
+MOST_JOBS = 20
 SMALL = Model(
     seconds=6,
     producers=2,

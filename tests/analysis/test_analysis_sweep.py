@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from analysis.report.cells import rows_of
+from analysis.pages.cells import rows_of
 from analysis.sweep import page as sweep_page
 from analysis.sweep import store as sweep_store
 from analysis.sweep.results import Sweep, three

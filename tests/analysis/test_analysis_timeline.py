@@ -8,14 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis import perfetto
-from analysis.report import findings, latency, messages, timeline
-from analysis.spark import tables
+from analysis.report import findings, latency, timeline
 from sim.cli import app
 from sim.errors import SimulationError
 from sim.units import MS, SECOND
 from tests.analysis.synthetic import S, change, row, write_run
 
-pytestmark = pytest.mark.spark
 END = 20 * S
 
 
@@ -97,7 +95,7 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def exported(spark, run):
+def exported(run):
     """What the file holds; all that is asked of states is read from it, too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(perfetto, "MOST_REQUESTS", 2_100)  # one hundred in a second
@@ -197,43 +195,6 @@ def test_the_most_troubled_lanes_are_kept_and_internal_ones_last(crowded):
     assert "noisy" in kept
     assert "__internal-0" not in kept
     assert set(crowded["lanes"]) == {61}
-
-
-def sent(at, kind, receiver="broker-2"):
-    return row(
-        "messages", t_us=at + 90, sent_us=at, sender="broker-1", receiver=receiver, kind=kind
-    )
-
-
-def test_a_rare_vote_is_not_drowned_by_fetches(spark, tmp_path, monkeypatch):
-    """Thirty seconds of a flood; one vote in a calm second, one second that is of note."""
-    flood = [sent(n * 10 * MS, "FetchRequest") for n in range(3_000)]
-    run = write_run(
-        tmp_path, {"messages": [*flood, sent(20 * S + 7, "VoteRequest"), sent(-5, "x")]}
-    )
-    monkeypatch.setattr(messages, "MOST", 900)
-    monkeypatch.setattr(messages, "_NOTABLE_SHARE", 80)
-    monkeypatch.setattr(messages, "_CALM", 300)
-    table = tables.read(spark, run, "messages")
-    seen = messages.nodes(table).toPandas()
-    kept = messages.kept(table, seen, [7], 30 * S).toPandas()
-    assert list(seen["node"]) == ["broker-1", "broker-2"]
-    assert (kept["kind"] == "VoteRequest").sum() == 1
-    counts = kept["second"].value_counts()
-    assert counts[7] == 80
-    assert set(counts.drop(7)) == {300 // 31}
-    assert set(kept["total"]) == {100, 101}
-    assert kept["sent_us"].min() >= 0
-    again = messages.kept(table, seen, [7], 30 * S).toPandas()
-    columns = list(kept.columns)
-    assert kept.sort_values(columns).values.tolist() == again.sort_values(columns).values.tolist()
-
-
-def test_seconds_with_faults_are_of_note_before_those_with_changes():
-    spans = pd.DataFrame({"from_us": [0, 3 * S, 3 * S + 1, 5 * S, 3 * S + 2]})
-    assert messages.notable(spans, [9 * S + 1, -S]) == [9, 3, 5]
-    many = pd.DataFrame({"from_us": [n * S for n in range(1, 500)]})
-    assert len(messages.notable(many, [])) == messages.MOST_NOTABLE
 
 
 def test_columns_of_a_heat_map_divide_a_bin_and_are_few():

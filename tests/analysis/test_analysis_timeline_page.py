@@ -9,16 +9,8 @@ import pandas as pd
 import pytest
 from jinja2 import UndefinedError
 
-from analysis.report import (
-    agreement,
-    latency,
-    markup,
-    messages,
-    page,
-    script,
-    timeline,
-    timeline_page,
-)
+from analysis.pages import markup, script
+from analysis.report import agreement, latency, messages, page, timeline, timeline_page
 from analysis.verify.durability import COUNTS
 from tests.analysis import browser_kit
 from tests.analysis.page_kit import EXPLAINED, HOSTILE, everything, found, small, window
@@ -117,7 +109,8 @@ def test_what_is_read_first_has_contrast_on_white_and_on_black(scheme, shown):
         assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(17, 24, 39)"}[scheme]
         for selector in (
             ".verdict", ".advice p", ".advice b", ".answer dt", ".answer dd", ".costs li", "nav a",
-            "h1", "p.note", ".no", "th", "button", "summary", ".legend",
+            ".glance span", ".glance .faults i", ".ticks b", "h1", "p.note", ".no", "th",
+            "button", "summary", ".legend",
         ):  # fmt: skip
             assert shown.run(f"{LUMINANCE}({json.dumps(selector)})") >= 4.5, selector
     finally:
@@ -135,7 +128,7 @@ def test_names_that_are_no_names_stay_text_wherever_a_page_has_them():
 def test_the_answer_comes_first_then_the_timeline_and_what_needs_more_time_further_down():
     text = page_of(everything())
     chapters = ("timeline", "latency", "faults", "expectations", "durability", "judges")
-    order = ['class="verdict', 'class="answer"', 'class="costs"', "<nav>"]
+    order = ['class="verdict', 'class="answer"', 'class="glance"', 'class="costs"', "<nav>"]
     order += [f'id="{name}"' for name in chapters]
     places = [text.index(each) for each in order]
     assert places == sorted(places)
@@ -167,8 +160,9 @@ def test_outages_of_producers_are_drawn_over_their_partitions():
 def test_every_section_of_a_page_has_what_was_found():
     text = re.sub(r"\s+", " ", page_of(everything()))
     for shown in (
-        '<p class="verdict bad">Did not hold. 2 records were', '<div class="red"><dt>lost</dt>',
-        '<div class="amber"><dt>down</dt>', '<div class="green"><dt>slow</dt>', "and 1 more, <a",
+        '<p class="verdict bad">Did not hold. 2 records were',
+        '<dt>lost <b>ost</b></dt><dd>lost &lt;',
+        '<div class="amber"><dt>down', '<div class="green"><dt>slow', "and 1 more, <a",
         "Besides: 2 duplicated, 2 reordered, 2 divergent",
         "The run was interrupted", "The two judges differ in 1 of", "The disks contradict 1 of 0",
         ">Expectations: 1 of 3 held</h2>", '<data value="1500.0">1.5 ms</data>',

@@ -1,13 +1,11 @@
-"""Latency, gaps, replication, load and lag of traces small enough to count by hand."""
+"""Latency, replication, load and lag of traces small enough to count by hand."""
 
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
 from analysis.report import latency, load, replication
 from analysis.spark import histogram, tables
-from analysis.verify import availability, offline
-from sim.checking.outcomes.service import PartitionService
-from sim.trace.schema import BY_NAME
+from analysis.verify import offline
 from tests.analysis.synthetic import S, change, row, sent, write_run
 
 pytestmark = pytest.mark.spark
@@ -93,87 +91,6 @@ def test_stages_follow_one_another_and_add_up(frames):
     assert sum(r.top_us for r in found) == 100
 
 
-def test_a_produce_gap_lasts_while_records_wait_and_none_is_acknowledged(frames):
-    [batches] = frames(
-        client_batches=[
-            sent(0, 1, t_us=1 * S, latency_us=[S // 2]),
-            sent(1, 1, t_us=4 * S, latency_us=[2 * S]),
-            sent(2, 1, t_us=5 * S, latency_us=[S // 2], outcome="failed"),
-        ]
-    )
-    gaps = availability.notable(availability.produce_gaps(batches)).collect()
-    assert [(g.from_us, g.to_us, g.is_longest) for g in gaps] == [(2 * S, 4 * S, True)]
-
-
-def test_a_partition_that_is_never_acknowledged_is_one_gap(frames):
-    [batches] = frames(
-        client_batches=[sent(0, 2, t_us=9 * S, latency_us=[8 * S, 2 * S], outcome="unknown")]
-    )
-    [gap] = availability.produce_gaps(batches).collect()
-    assert (gap.from_us, gap.to_us) == (1 * S, 9 * S)
-
-
-def test_waits_that_touch_or_overlap_are_one_and_an_acknowledgement_cuts_them(frames):
-    [batches] = frames(
-        client_batches=[
-            sent(0, 1, t_us=3 * S, latency_us=[2 * S], outcome="failed"),
-            sent(1, 1, t_us=5 * S, latency_us=[2 * S], outcome="failed"),
-            sent(2, 1, t_us=6 * S, latency_us=[2 * S]),
-            sent(3, 1, t_us=7 * S, latency_us=[2 * S], outcome="failed"),
-            sent(4, 1, t_us=9 * S, latency_us=[S]),
-        ]
-    )
-    gaps = availability.produce_gaps(batches).orderBy("from_us").collect()
-    assert [(g.from_us // S, g.to_us // S) for g in gaps] == [(1, 6), (6, 7), (8, 9)]
-
-
-def test_an_application_without_retries_waits_until_its_next_record(frames):
-    failing = {"latency_us": [S // 10], "outcome": "failed"}
-    down = {**failing, "error": "NOT_ENOUGH_REPLICAS"}
-    rows = [
-        *(sent(n, 1, t_us=1 * S + n * S // 2, **down) for n in range(7)),
-        sent(7, 1, t_us=4 * S + S // 2, latency_us=[S // 10]),
-        sent(8, 1, t_us=6 * S, **down),
-        sent(9, 1, t_us=7 * S + S // 2, **down),  # later than a second: between them nobody waits
-        *(sent(n, 1, t_us=n * S, **failing, error="MESSAGE_TOO_LARGE") for n in range(10, 13)),
-    ]
-    service = PartitionService()
-    for one in rows:
-        service.batch(tuple(one[column.name] for column in BY_NAME["client_batches"].columns))
-    [batches] = frames(client_batches=rows)
-    gaps = availability.produce_gaps(batches).orderBy("from_us").collect()
-    [first, *others] = [(g.from_us, g.to_us) for g in gaps]
-    assert first == (S - S // 10, 4 * S + S // 2)
-    assert {end - begin for begin, end in others} == {S // 10}
-    assert service.outages() == [first]
-
-
-def test_fetch_gaps_are_of_partitions_that_somebody_read(frames):
-    batches, reads = frames(
-        client_batches=[sent(0, 1, t_us=S, latency_us=[S]),
-                        sent(0, 1, t_us=S, latency_us=[S], partition=1)],
-        reads=[row("reads", t_us=3 * S, topic="orders")],
-    )  # fmt: skip
-    gaps = availability.fetch_gaps(reads, batches).collect()
-    assert [(g.partition, g.gap_us) for g in gaps if g.gap_us] == [(0, 3 * S)]
-
-
-def test_a_reader_that_has_nothing_to_read_has_no_gap_and_one_that_lags_has(frames):
-    batches, reads = frames(
-        client_batches=[sent(0, 4, t_us=S, latency_us=[S // 2] * 4),
-                        sent(4, 4, t_us=9 * S, latency_us=[S // 4] * 4),
-                        sent(8, 4, t_us=10 * S, latency_us=[S // 4] * 4)],
-        reads=[row("reads", t_us=S, topic="orders", last_offset=1),
-               row("reads", t_us=3 * S, topic="orders", base_offset=2, last_offset=3),
-               row("reads", t_us=9 * S, topic="orders", base_offset=4, last_offset=7)],
-    )  # fmt: skip
-    gaps = availability.fetch_gaps(reads, batches).orderBy("from_us").collect()
-    quarter = S // 4
-    assert [(g.from_us // quarter, g.to_us // quarter) for g in gaps] == [
-        (2, 4), (4, 12), (35, 36), (39, 40),
-    ]  # fmt: skip
-
-
 def test_time_without_a_leader_and_under_the_minimum_is_added_up(small):
     changes, marks = small(
         partition_changes=[
@@ -213,9 +130,9 @@ def test_lag_is_summed_over_partitions_and_an_unowned_one_counts_from_its_commit
     assert (found["lag"], found["uncommitted"]) == (10 + 30 + 100, 20 + 30 + 100)
 
 
-def out(frames, *, changes, states, registrations=(), deletions=()):
+def out(small, *, changes, states, registrations=(), deletions=()):
     """Partitions that were offline, in seconds: longest, since when, in all."""
-    tables_of = frames(
+    tables_of = small(
         partition_changes=[change(who, t_us=at * S, partition_epoch=n, partition=0)
                            for n, (at, who) in enumerate(changes)],
         topic_deletions=[row("topic_deletions", t_us=at * S, topic="orders") for at in deletions],
@@ -224,24 +141,24 @@ def out(frames, *, changes, states, registrations=(), deletions=()):
         broker_states=[row("broker_states", t_us=at * S, broker=who, state=state)
                        for at, who, state in registrations],
     )  # fmt: skip
-    found = offline.totals(offline.stretches(*tables_of, 60 * S)).collect()
-    return [(r.max_us // S, r.from_us // S, r.total_us // S) for r in found]
+    found = offline.totals(offline.stretches(*tables_of, 60 * S))
+    return [(r.max_us // S, r.from_us // S, r.total_us // S) for r in found.itertuples()]
 
 
-def test_a_partition_is_offline_while_its_leader_is_dead_and_until_another_is_committed(frames):
+def test_a_partition_is_offline_while_its_leader_is_dead_and_until_another_is_committed(small):
     died = [(2, 1, "crashed"), (30, 2, "paused"), (33, 2, "resumed"), (40, 9, "crashed")]
-    assert out(frames, changes=[(0, 1), (11, -1), (20, 2)], states=died) == [(18, 2, 21)]
+    assert out(small, changes=[(0, 1), (11, -1), (20, 2)], states=died) == [(18, 2, 21)]
 
 
-def test_a_leader_that_was_started_again_serves_once_it_is_unfenced(frames):
+def test_a_leader_that_was_started_again_serves_once_it_is_unfenced(small):
     states = [(-9, 1, "started"), (15, 1, "crashed"), (20, 1, "started"), (21, 1, "running")]
     registrations = [(-8, 1, "registered"), (-7, 1, "unfenced"), (14, 1, "controlled_shutdown"),
                      (48, 1, "registered"), (51, 1, "unfenced")]  # fmt: skip
-    found = out(frames, changes=[(0, 1)], states=states, registrations=registrations)
+    found = out(small, changes=[(0, 1)], states=states, registrations=registrations)
     assert found == [(36, 15, 36)]
 
 
-def test_a_deleted_topic_misses_no_leader_and_the_end_of_the_run_ends_an_outage(frames):
+def test_a_deleted_topic_misses_no_leader_and_the_end_of_the_run_ends_an_outage(small):
     states = [(15, 1, "powered_off")]
-    assert out(frames, changes=[(0, 1)], states=states, deletions=[19]) == [(4, 15, 4)]
-    assert out(frames, changes=[(0, 1)], states=states) == [(45, 15, 45)]
+    assert out(small, changes=[(0, 1)], states=states, deletions=[19]) == [(4, 15, 4)]
+    assert out(small, changes=[(0, 1)], states=states) == [(45, 15, 45)]

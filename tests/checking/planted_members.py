@@ -51,3 +51,21 @@ def commit_of_a_fenced_member_succeeds_long_after(f):
     f.member("c-0", 3)
     f.member("c-0", -1)
     return lambda: f.commit(3, t=f.t + 31_000_000)
+
+
+@broken_by("commits-are-current")
+def commit_of_a_member_epoch_succeeds_long_after_its_group_is_a_classic_one(f):
+    f.group(4)
+    f.member("c-0", 3)
+    f.member("c-0", -1)
+    f.group(4, reason="downgraded")
+    return lambda: f.commit(3, t=f.t + 31_000_000)
+
+
+@broken_by("commits-are-current")
+def commit_of_a_generation_to_come_succeeds_in_a_group_that_was_downgraded(f):
+    f.group(4)
+    f.member("c-0", 4)
+    f.member("c-0", -1)
+    f.group(4, reason="downgraded")
+    return lambda: f.commit(5)

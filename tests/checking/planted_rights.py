@@ -13,6 +13,21 @@ def guarded(facts, *acls):
     authentication(facts, 1, "opened")
     authentication(facts, 1, "authenticated", "User:shop")
     admitted(facts, 1)
+    token(facts, "none", "", "")
+    token(facts, "applied")
+    named(facts, 3)
+    admitted(facts, 3, arrived_us=0)
+
+
+def token(facts, change, found="token", owner="User:shop", expires_us=100_000):
+    facts.row("delegation_tokens", 1, change, found, owner, expires_us, "", -1)
+
+
+def named(facts, connection, owner="User:shop", principal="User:shop", expires_us=100_000):
+    """A login with a token whose session the broker says ends long after."""
+    authentication(facts, connection, "opened")
+    facts.row("delegation_tokens", 1, "named", "token", owner, expires_us, "p-0", connection)
+    authentication(facts, connection, "authenticated", principal, 900_000)
 
 
 def authentication(facts, connection, event, principal="", expires_us=-1):
@@ -89,3 +104,39 @@ def a_request_that_arrives_after_the_end_of_its_session_is_handled(f):
     authentication(f, 2, "authenticated", "User:shop", 100)
     admitted(f, 2, arrived_us=100)
     return lambda: admitted(f, 2, arrived_us=101)
+
+
+@broken_by("tokens-limit-sessions")
+def a_request_that_arrives_after_the_end_of_its_token_is_handled(f):
+    guarded(f)
+    named(f, 4)
+    admitted(f, 4, arrived_us=101_000)
+    return lambda: admitted(f, 4, arrived_us=101_001)
+
+
+@broken_by("tokens-limit-sessions")
+def a_token_is_taken_that_was_removed(f):
+    guarded(f)
+    token(f, "removed")
+    return lambda: named(f, 4)
+
+
+@broken_by("tokens-limit-sessions")
+def a_broker_that_has_started_again_takes_a_token_before_it_has_read_the_metadata(f):
+    guarded(f)
+    token(f, "none", "", "")
+    return lambda: named(f, 4)
+
+
+@broken_by("tokens-limit-sessions")
+def a_client_with_a_token_is_taken_for_somebody_else(f):
+    guarded(f)
+    return lambda: named(f, 4, principal="User:billing")
+
+
+@broken_by("tokens-limit-sessions")
+def a_renewal_that_came_after_the_login_prolongs_its_session(f):
+    guarded(f)
+    named(f, 4)
+    token(f, "applied", expires_us=500_000)
+    return lambda: admitted(f, 4, arrived_us=200_000)

@@ -133,6 +133,17 @@ def test_a_restarted_broker_may_apply_epochs_from_the_beginning(facts):
     assert facts.checked("applied-epochs-grow") == 2
 
 
+def test_a_process_with_nothing_to_recover_may_apply_epochs_from_the_beginning(facts):
+    """Its disk is new, or its log empty; its metadata may begin with an older snapshot."""
+    facts.lead(2, 5, role="follower", partition_epoch=3)
+    facts.lead(3, 5, role="follower", partition_epoch=3)
+    facts.node("broker-2", "started")
+    facts.lead(2, 5, role="follower", partition_epoch=0)
+    assert facts.checked("applied-epochs-grow") == 3
+    with pytest.raises(InvariantBroken, match="applied-epochs-grow"):
+        facts.lead(3, 5, role="follower", partition_epoch=0)
+
+
 def test_a_follower_watermark_of_an_unknown_epoch_is_counted_as_not_held(facts):
     facts.append(2, 10)
     facts.follower_watermark(5, epoch=3)
@@ -240,6 +251,21 @@ def test_a_coordinator_may_take_over_from_one_whose_generation_was_never_committ
     facts.group(4, reason="member left")
     facts.group(3, reason="loaded")
     assert facts.checked("generations-are-kept") == 1
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_broker_that_was_frozen_may_load_what_it_has_in_an_epoch_that_has_ended(facts, ended):
+    """It applies the metadata that it missed in order; seed 388 of the tasks of KIP-848."""
+    facts.group(3, reason="assignment committed")
+    facts.change(1, 1, 1, topic="__consumer_offsets")
+    facts.row("leadership", 1, "__consumer_offsets", 0, "leader", 1, 1, 1, "1,2,3", 0, 0)
+    if ended:
+        facts.change(2, 2, 2, topic="__consumer_offsets")
+        facts.group(2, reason="loaded")
+        assert len(facts.report("generations-are-kept").suspended) == 1
+    else:
+        with pytest.raises(InvariantBroken, match="generations-are-kept"):
+            facts.group(2, reason="loaded")
 
 
 def test_a_group_whose_records_were_lost_may_be_loaded_in_an_earlier_generation(facts):

@@ -91,6 +91,34 @@ def test_parts_of_a_batch_are_matched_with_their_own_records(facts):
     assert (end_to_end["max"], end_to_end["records"]) == (100, 10)
 
 
+@pytest.mark.parametrize("order", ["reads first", "between", "reads last"])
+def test_a_read_of_several_batches_counts_the_records_of_each(order):
+    """A rehearsal's rows: a poll returns what many batches hold."""
+    latency = Latency()
+
+    def batch(first, age):
+        latency.batch(
+            (10, "p", 0, "t", 0, first, 2, 0, -1, 0, 0, 0, 1, "ok", "NONE", 0, 1, 0, [age, age])
+        )
+
+    def read():
+        latency.read((110, "c", "g", "t", 0, 0, 5, 0, 0, 0, 6, 0, 1))
+
+    steps = {
+        "reads first": [read, 0, 2, 4],
+        "between": [2, read, 4, 0],
+        "reads last": [4, 2, 0, read],
+    }
+    for step in steps[order]:
+        if step is read:
+            read()
+        else:
+            batch(step, step)
+    report = latency.report()["end_to_end"]
+    assert (report["records"], report["p50"], report["max"]) == (6, 102, 104)
+    assert "unmatched" not in report
+
+
 def test_a_read_of_a_batch_nobody_told_of_is_unmatched(facts):
     facts.replicate(10)
     facts.watermark(10)

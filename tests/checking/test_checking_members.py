@@ -46,3 +46,15 @@ def test_a_commit_may_be_answered_while_its_members_next_epoch_begins(facts):
     facts.commit(2, error="STALE_MEMBER_EPOCH")
     assert facts.checked("commits-carry-the-member-epoch") == 1
     assert facts.checked("commits-are-current") == 0
+
+
+def test_members_of_a_group_that_was_downgraded_commit_by_its_generation(facts):
+    facts.group(4)
+    facts.member("c-0", 3)
+    facts.member("c-0", -1)
+    facts.group(4, reason="downgraded")
+    facts.commit(3)  # its answer was on the way
+    facts.group(5)
+    facts.commit(5)
+    assert facts.checked("commits-are-current") == 2
+    assert facts.checked("commits-carry-the-member-epoch") == 0

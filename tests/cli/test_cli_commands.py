@@ -255,13 +255,37 @@ def test_help_is_quick_and_imports_neither_the_simulator_nor_spark():
         "from typer.testing import CliRunner\n"
         "from sim.cli import app\n"
         "assert 'dump' in CliRunner().invoke(app, ['--help']).stdout\n"
-        "heavy = {'simpy', 'numpy', 'pyarrow', 'pydantic', 'pyspark', 'pandas', 'analysis'}\n"
+        "heavy = {'simpy', 'networkx', 'numpy', 'pyarrow', 'pydantic', 'pyspark', 'pandas', "
+        "'analysis', 'yaml'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_plain_run_imports_nothing_that_only_others_need(tmp_path):
+    code = (
+        "import sys\n"
+        "from sim.cli import main\n"
+        f"sys.argv = ['logquake', 'run', 'tests/scenarios/small.yaml', '--set', 'run.for=1s', "
+        f"'--set', 'faults=[]', '--set', 'expect={{}}', '--out', {str(tmp_path / 'out')!r}]\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit as end:\n"
+        "    assert end.code == 0\n"
+        "others = ('sim.suite', 'sim.hunting', 'sim.studies', 'sim.importer', 'sim.inspect', "
+        "'analysis', 'pyspark', 'py4j', 'pandas', 'scipy', 'matplotlib', 'jinja2', "
+        "'pyarrow.compute', 'multiprocessing.queues', 'concurrent.futures.process', 'asyncio')\n"
+        "print(sorted(name for name in sys.modules "
+        "if any(name == other or name.startswith(other + '.') for other in others)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert (tmp_path / "out" / "verdict.json").is_file()
 
 
 def test_loading_a_scenario_does_not_import_the_simulator():

@@ -155,7 +155,7 @@ def reporter(monkeypatch):
     def differing(*differences):
         seen = []
 
-        def build(runs, *, master, on_progress, explain):
+        def build(runs, *, master, on_progress, explain, prepares):
             seen.append(names(runs[0]))
             report = runs[0] / "report"
             report.mkdir()

@@ -17,8 +17,9 @@ from sim.scenario.run.result import Result
 ROOT = Path(__file__).parents[2]
 SCENARIO = ROOT / "scenarios" / "separate-roles-crash.yaml"
 OPTIONS = RehearseOptions(
-    seed=None, sets=(), out=None, force=False, kafka=None, scale=1.0, repeat=1, as_json=True
-)
+    seed=None, sets=(), out=None, force=False, kafka=None, scale=1.0, repeat=1, warm_up="8s",
+    as_json=True,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -52,6 +53,30 @@ def test_a_rehearsal_writes_beside_the_simulated_run(rehearsals):
     [(scenario, _, options)] = made
     assert options.out == Path("runs/separate-roles-crash-s1-real")
     assert (options.seed, scenario.name) == (1, "separate-roles-crash")
+
+
+@pytest.mark.parametrize(
+    ("text", "lasts_us"), [("0s", 0), ("1500ms", 1_500_000), ("2min", 120_000_000)]
+)
+def test_a_rehearsal_has_the_warm_up_that_is_given(rehearsals, text, lasts_us):
+    made, _ = rehearsals
+    assert ended(warm_up=text) == 0
+    [(_, _, options)] = made
+    assert options.warm_up_us == lasts_us
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("3min", "--warm-up: found 3min; allowed: 0s to 120 s"),
+        ("soon", "--warm-up: 'soon' is not a quantity; allowed: a duration"),
+    ],
+)
+def test_a_warm_up_that_is_none_or_too_long_is_refused(rehearsals, capsys, text, message):
+    made, _ = rehearsals
+    assert ended(warm_up=text) == 2
+    assert message in capsys.readouterr().err
+    assert made == []
 
 
 def test_noise_and_processes_that_ended_on_their_own_are_shown(rehearsals, capsys):

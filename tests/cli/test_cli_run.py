@@ -151,7 +151,7 @@ def reporter(monkeypatch):
     """Stands in for the report: two judges that differ as told."""
 
     def differing(*names, complete=True, inputs=()):
-        def build(runs, *, master, on_progress, explain):
+        def build(runs, *, master, on_progress, explain, prepares):
             told = [{"topic": "", "name": name, "spark": 1, "checker": 2} for name in names]
             report = runs[0] / "report"
             report.mkdir(parents=True)

@@ -21,8 +21,8 @@ def stage(monkeypatch, tmp_path):
     found = []
     calls = []
 
-    def execute(survey, cache, processes, should_stop, on_result):
-        calls.append((survey, cache, processes, should_stop()))
+    def execute(survey, cache, some, should_stop, on_result):
+        calls.append((survey, cache, some.processes, should_stop()))
         return list(found)
 
     monkeypatch.setattr(command, "execute", execute)

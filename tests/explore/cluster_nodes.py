@@ -130,8 +130,16 @@ class BrokerNode(Node):
         return self.machines["lifecycle"].broker_epoch
 
     @property
+    def serves(self) -> bool:
+        """Whether requests are answered: since 3.5 a broker applies metadata, and may lead, before
+        it is registered, and answers nobody before it is unfenced.
+        """
+        states = life.LifecycleState.RUNNING, life.LifecycleState.PENDING_CONTROLLED_SHUTDOWN
+        return self.is_up and self.machines["lifecycle"].state in states
+
+    @property
     def leads(self) -> bool:
-        return self.is_up and P in self.replicas.replicas and self.replicas.replicas[P].is_leader
+        return self.serves and P in self.replicas.replicas and self.replicas.replicas[P].is_leader
 
     def start(self, plan: Plan) -> None:
         self._begin(QuorumState())
@@ -185,7 +193,7 @@ class _Applied:
         self.node = node
 
     def __call__(self) -> int:
-        return self.node.image.offset - 1
+        return self.node.image.offset - 1 if self.node.is_published else -1
 
 
 def _between(low: int, high: int, part: float) -> int:

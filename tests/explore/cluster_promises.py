@@ -232,7 +232,7 @@ def view_of(node) -> View:
         (),
         _disk(replica),
         True,
-        replica.is_leader,
+        replica.is_leader and node.serves,
         replica.leader_epoch,
         replica.in_sync,
         replica.maximal_in_sync,

@@ -187,9 +187,10 @@ class ClusterWorld:
     def heartbeat(self, broker: int) -> None:
         """A broker's next heartbeat comes at once."""
         node = self.nodes[broker]
-        if node.timers.pop(("lifecycle", "heartbeat"), None) is not None:
-            self._tell(node, "lifecycle", TimerFired("heartbeat"))
-            self._settle(node)
+        for timer in ("heartbeat", "controller"):
+            if node.timers.pop(("lifecycle", timer), None) is not None:
+                self._tell(node, "lifecycle", TimerFired(timer))
+                self._settle(node)
 
     def active(self) -> ControllerNode | None:
         """The active controller of the latest epoch."""
@@ -208,7 +209,7 @@ class ClusterWorld:
                 continue
             if wire.answers:
                 found.append((wire.answers[0][0], ("answer", key)))
-            elif wire.requests and wire.serving is None:
+            elif wire.requests and wire.serving is None and self._takes_requests(wire.to):
                 found.append((wire.requests[0].number, ("request", key)))
         for node in self.nodes.values():
             if node.disk is not None:
@@ -217,6 +218,11 @@ class ClusterWorld:
                 found.append((node.pending[0][0], ("apply", node.id)))
         found.sort()
         return found
+
+    def _takes_requests(self, server: int) -> bool:
+        """False of a broker that is up and waits to be unfenced; one that is down refuses."""
+        node = self.nodes[server]
+        return not (isinstance(node, BrokerNode) and node.is_up and not node.serves)
 
     def move(self, what: tuple) -> None:
         """One of :meth:`movable` happens."""
@@ -377,7 +383,7 @@ class ClusterWorld:
                 wire.requests.append(
                     Asked(self._next(), machine, effect.correlation, effect.request, deadline)
                 )
-            case fx.Close():
+            case fx.Close() | fx.Disconnect():
                 self.wires.pop((node.id, effect.to, effect.channel), None)
             case fx.Reply():
                 self._reply(node, effect)
@@ -412,8 +418,7 @@ class ClusterWorld:
             case life.Registered():
                 self._tell(node, "replicas", RegisteredWithEpoch(effect.broker_epoch))
             case life.CaughtUp():
-                node.is_published = True
-                self._publish(node)
+                assert node.is_published, "what is reported as applied is published"
                 self._soon.append((node, "lifecycle", life.ReadyToUnfence()))
 
     def _reply(self, node: Node, effect: fx.Reply) -> None:
@@ -429,7 +434,8 @@ class ClusterWorld:
         _, committed = node.pending.popleft()
         for logged in committed.records:
             node.image.replay(logged.offset, logged.epoch, logged.record)
-        if node.is_published:
+        if node.is_published or node.image.offset >= node.quorum.high_watermark:
+            node.is_published = True  # registered or not, as since 3.5
             self._publish(node)
         self._settle(node)
 

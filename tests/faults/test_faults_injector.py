@@ -26,6 +26,7 @@ class FakeBroker:
     running: bool = True
     paused: bool = False
     tearing_down: bool = False
+    starting: bool = False
     incarnation: int = 1
     spare: bool = False
     stops_after_asking: bool = True

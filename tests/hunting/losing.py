@@ -1,6 +1,12 @@
-"""Not a test: small scenarios that fail in a way that is known."""
+"""Not a test: small scenarios that fail in a way that is known, and what is smaller than one."""
+
+from copy import deepcopy
 
 import yaml
+
+from sim.errors import SimulationError
+from sim.hunting.shrinking.numbers import halved, numbers, value_at
+from sim.scenario.loader import load_data
 
 SERVERS = {
     "brokers": 3,
@@ -37,3 +43,23 @@ def written(path, plain):
     """A scenario file."""
     path.write_text(yaml.safe_dump(plain, sort_keys=False))
     return path
+
+
+def smaller_by_one(data):
+    """Scenarios without one of the faults, or with half of one number, that can be run."""
+    smaller = [
+        {**data, "faults": [fault for n, fault in enumerate(data["faults"]) if n != left]}
+        for left in range(len(data["faults"]))
+    ]
+    for place in numbers(data):
+        half = halved(place, value_at(data, place))
+        if half is not None:
+            changed = deepcopy(dict(data))
+            value_at(changed, place[:-1])[place[-1]] = half
+            smaller.append(changed)
+    for changed in smaller:
+        try:
+            load_data(changed)
+        except SimulationError:
+            continue
+        yield changed

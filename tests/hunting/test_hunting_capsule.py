@@ -13,6 +13,7 @@ from sim.hunting import sought
 from sim.hunting.fingerprint import Finding, of_error
 from sim.hunting.replay import replay
 from sim.scenario.loader import load, load_text
+from sim.scenario.text.capsules import is_capsule_file
 from tests.hunting.losing import SHOP, losing, written
 
 LOST = Finding("lost_acked", ("acks-1", "truncated"))
@@ -96,7 +97,7 @@ def test_another_version_and_other_sources_are_named(file, tmp_path):
 
 def test_a_file_that_is_no_capsule_and_a_damaged_one_are_refused(file, tmp_path):
     plain = written(tmp_path / "plain.yaml", losing())
-    assert not capsules.is_capsule_file(plain)
+    assert not is_capsule_file(plain)
     with pytest.raises(SimulationError, match="not a capsule"):
         capsules.opened(plain)
     with pytest.raises(SimulationError, match="of a later Logquake"):

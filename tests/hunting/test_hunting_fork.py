@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import re
 from dataclasses import replace
 
 import pytest
@@ -175,3 +176,16 @@ def test_the_curve_is_drawn_with_its_intervals_and_its_faults():
     assert "crash" in picture
     assert "pause" not in picture
     assert list(table(some))[-1] == "| 2e-06 s | 20 | 20 | 100.0% (83.2% to 100.0%) |"
+
+
+def test_the_axis_has_the_instants_of_all_points_whose_labels_fit():
+    def labels(*instants):
+        some = [PointOfCurve(at * 1_000_000, 0, 20, 0, 0.1) for at in instants]
+        return re.findall(r">([\d.]+ s)</text>", drawn(some, "x", []))
+
+    assert labels(7, 8, 9, 10, 11) == ["7 s", "8 s", "9 s", "10 s", "11 s"]
+    few = labels(*range(100))
+    assert few[0] == "0 s"
+    assert few[-1] == "99 s"
+    assert 5 < len(few) < 12
+    assert labels(3) == ["3 s"]

@@ -50,7 +50,10 @@ def hunted(directory, runs, plain=PLAIN, **plan):
     return found
 
 
-def menu(plain=PLAIN, kinds=(), messages=("FetchResponse", "ProduceRequest")):
+SENT = ("broker-1 FetchResponse broker-2", "shop ProduceRequest broker-1")
+
+
+def menu(plain=PLAIN, kinds=(), messages=SENT):
     return Menu(load_data(plain), kinds, messages)
 
 
@@ -195,6 +198,16 @@ def test_every_kind_that_goes_wrong_is_drawn_and_can_be_run():
         assert runnable * 5 >= len(strikes), (kind, strikes[0])
 
 
+def test_no_aim_takes_the_disk_of_a_voter_which_kafka_promises_nothing_for():
+    point = Point("quorum-candidate", 3_000_000, "controller-1")
+    wiping = menu(kinds=("wiped-disk", "crash"))
+    strikes = [wiping.aimed(point, Stream(1, f"aim/{n}")) for n in range(60)]
+    hit = {(strike["do"], strike["target"] == "controller-1") for strike in strikes}
+    assert ("crash", True) in hit
+    assert ("wiped-disk", False) in hit
+    assert ("wiped-disk", True) not in hit
+
+
 def test_a_fault_is_aimed_at_a_step_that_a_machine_has_named():
     point = Point("append", 2_345_678, "broker-2")
     strikes = [menu().aimed(point, Stream(1, f"aim/{n}")) for n in range(60)]
@@ -274,7 +287,7 @@ def test_the_page_counts_uniform_draws_alone_for_what_is_never_there():
     made = [replace(base, number=n, origin="uniform" if n < 5 else "guided",
                     findings=(lost,) if n == 9 else ()) for n in range(1, 10)]  # fmt: skip
     some = SimpleNamespace(
-        executions=[base, *made], sought=looked, kinds=("crash",), corpus=Corpus(),
+        executions=[base, *made], sought=looked, kinds=("crash",), corpus=Corpus(), states=9,
         first_found={lost: made[-1]}, plan=Plan("plain", PLAIN, "lost_acked", 2, 1),
     )  # fmt: skip
     found = page.numbers(some, {lost: "lost.capsule.yaml"})

@@ -19,7 +19,7 @@ from sim.hunting.shrinking.shrink import Shrinker, Task, attempt, claimed
 from sim.scenario.loader import load_data, load_text
 from sim.scenario.run.runner import run
 from sim.suite.pool import Pool
-from tests.hunting.losing import CRASH, LATE, SHOP, losing
+from tests.hunting.losing import CRASH, LATE, SHOP, losing, smaller_by_one
 
 LOST = Finding("lost_acked", ("acks-1", "truncated"))
 LOSS = sought.parse("lost_acked")
@@ -204,26 +204,9 @@ def test_a_run_is_shrunk_to_what_a_person_reads_in_one_look(tmp_path):
     assert sorted(f["do"] for f in ended.data["faults"]) == ["crash", "delay"]
     assert len(out.read_text().splitlines()) <= 20
     assert capsules.check(ended).happens
-    _is_minimal_by_one(ended)
-
-
-def _is_minimal_by_one(ended):
-    """Without any of its faults, or with half of any number, the failure is another, or none."""
-    smaller = [{**ended.data, "faults": [f for n, f in enumerate(ended.data["faults"]) if n != m]}
-               for m in range(len(ended.data["faults"]))]  # fmt: skip
-    for place in numbers(ended.data):
-        half = halved(place, value_at(ended.data, place))
-        if half is not None:
-            changed = yaml.safe_load(yaml.safe_dump(dict(ended.data)))
-            value_at(changed, place[:-1])[place[-1]] = half
-            smaller.append(changed)
-    for data in smaller:
-        try:
-            scenario = load_data(data)
-        except SimulationError:
-            continue
-        found = replay(scenario, ended.seed, ended.sought)
-        assert ended.finding not in found.findings, data
+    for changed in smaller_by_one(ended.data):
+        found = replay(load_data(changed), ended.seed, ended.sought)
+        assert ended.finding not in found.findings, changed
 
 
 def test_a_candidate_that_cannot_be_run_is_none():

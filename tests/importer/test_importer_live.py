@@ -6,6 +6,7 @@ import yaml
 from sim import run
 from sim.errors import SimulationError
 from sim.importer.cluster import build
+from sim.importer.live.connection import reason_of, reason_with_sasl
 from sim.importer.live.facts import (
     UNSAID,
     BrokerFacts,
@@ -326,3 +327,16 @@ def test_values_that_a_broker_keeps_for_itself_are_hidden():
     found, _ = scenario(cluster(brokers=brokers))
     assert CANARY not in found.text
     assert "all servers: ssl.keystore.password=(hidden): Kafka's, not simulated" in found.text
+
+
+@pytest.mark.parametrize(
+    ("error", "tried", "words"),
+    [
+        (ConnectionError("Disconnected"), False, "credentials, and the protocol, right?"),
+        (TimeoutError("timed out"), True, "does not answer these credentials in time"),
+        (TimeoutError("timed out"), False, "is it reachable from here?"),
+        (ConnectionRefusedError("refused"), True, "connection refused"),
+    ],
+)
+def test_credentials_are_doubted_where_a_refusal_may_have_been_lost(error, tried, words):
+    assert words in reason_with_sasl(reason_of(error), tried=tried)

@@ -1,7 +1,6 @@
 """Apache Kafka as it is released, brought by Maven: its dump tool, and brokers on loopback."""
 
 import re
-import socket
 import subprocess
 import time
 import warnings
@@ -9,7 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+import pytest
+
 from sim.rehearsal import apache as released
+from tests.ports import free_ports
 
 with warnings.catch_warnings():  # its import uses deprecated functions of the standard library
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -21,6 +23,14 @@ HERE = Path(__file__).parent
 LIBRARY = HERE / "target" / "lib"
 """Jars of the newest release."""
 NEWEST = list(released.RELEASES.values())[-1]
+
+
+def by_turns(values, always):
+    """Parameters of which one is tried at each landing, the others in their turn (slow)."""
+    return [value if value == always else pytest.param(value, marks=pytest.mark.slow)
+            for value in values]  # fmt: skip
+
+
 START_S = 240
 """Patience with brokers that start; three of them take about 20 s on two cores."""
 
@@ -98,15 +108,6 @@ def _arguments(files: Sequence[Path]) -> Iterator[str]:
             names = []
         names.append(name)
     yield ",".join(names)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nothing listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class Cluster:

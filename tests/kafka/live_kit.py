@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.kafka.apache import Cluster, free_ports, java
+from tests.kafka.apache import Cluster, java
+from tests.ports import free_ports
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -233,7 +234,8 @@ class Busy:
         self._console.wait(30)
 
     def _write(self):
-        producer = KafkaProducer(bootstrap_servers=self._cluster.servers)
+        # Each record alone in its batch, also where the process got no time for a while.
+        producer = KafkaProducer(bootstrap_servers=self._cluster.servers, batch_size=0)
         began, count = time.monotonic(), 0
         while not self._stop.wait(0.02):
             while count < (time.monotonic() - began) * PER_S:

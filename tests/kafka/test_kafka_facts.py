@@ -8,6 +8,7 @@ from sim.scenario.settings.facts import (
     supported_features,
     versions,
 )
+from tests.kafka.apache import by_turns
 from tools.kafka_facts import FEATURES, PROGRAM, levels, of_quotas_alone, supported
 from tools.kafka_jars import FEATURE_RELEASES, RELEASES, jars, printed
 
@@ -17,7 +18,7 @@ READ = ("0.10", "2.0", "3.6", "4.1")
 """Versions that are read again: Scala's objects and the classes of after them."""
 
 
-@pytest.fixture(scope="module", params=READ)
+@pytest.fixture(scope="module", params=by_turns(READ, READ[-1]))
 def version(request):
     return request.param
 

@@ -9,7 +9,7 @@ from sim.importer.sources import read_all
 from sim.scenario.loader import load_text
 from tests.kafka.apache import java
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 CONFIGS = "kafka.admin.ConfigCommand"

@@ -27,7 +27,11 @@ from sim.importer.live.guard import ALLOWED, WriteRefused
 from sim.importer.live.reading import read_cluster
 from sim.importer.live.sampling import measure
 
-pytestmark = pytest.mark.kafka
+pytestmark = [
+    pytest.mark.kafka,
+    # kafka-python leaves the socket of a connection that broke to the collector.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +184,7 @@ def test_credentials_that_are_refused_are_not_shown(cluster, reader):
     words = ["--bootstrap", cluster.named, "--command-config", reader, "--for", "1s"]
     done = invoke("import", *words)
     assert done.exit_code == 2
-    # By timing: kafka-python does not always read what the broker says before it closes.
+    # By timing: kafka-python may read the refusal, only the end of the connection, or nothing.
     assert "no broker answers: it " in done.stderr
     assert "these credentials" in done.stderr
     assert CANARY not in done.output

@@ -10,6 +10,7 @@ from sim.protocol.coordinator.group.records import OffsetCommitRecord
 from sim.records.consumer_offsets import records_in
 from sim.scenario.loader import load_text
 from sim.scenario.run.runner import run
+from tests.kafka.apache import by_turns
 from tests.kafka.recovery import copied
 from tests.scenarios.run_kit import Ran
 
@@ -58,7 +59,7 @@ expect: {{lost_acked: 0}}
 """
 
 
-@pytest.fixture(scope="module", params=["4.2", "4.3"])
+@pytest.fixture(scope="module", params=by_turns(["4.2", "4.3"], "4.3"))
 def release(request):
     return request.param
 
@@ -90,8 +91,18 @@ def test_internal_topics_are_decoded_alike(kafka, ran, topic, option, decoder):
 
 FIELDS = {
     ("__consumer_offsets", "--offsets-decoder"): {
-        "4.2": {"assignmentTimestamp": 0, "assignmentEpochs": 0, "topicId": 1},
-        "4.3": {"assignmentTimestamp": 1, "assignmentEpochs": 1, "topicId": 1},
+        "4.2": {
+            "assignmentTimestamp": 0,
+            "assignmentEpochs": 0,
+            "topicId": 1,
+            "initializedTopics": 1,
+        },
+        "4.3": {
+            "assignmentTimestamp": 1,
+            "assignmentEpochs": 1,
+            "topicId": 1,
+            "initializedTopics": 1,
+        },
     },
     ("__share_group_state", "--share-group-state-decoder"): {
         "4.2": {"deliveryCompleteCount": 1},

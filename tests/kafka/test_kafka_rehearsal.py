@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sim.rehearsal import apache
+from sim.rehearsal.metadata import WARM_UP
 
 pytestmark = pytest.mark.kafka
 
@@ -31,6 +32,8 @@ topics:
   orders: {partitions: 2, replication.factor: 3, config: {min.insync.replicas: 2}}
 producers:
   - {name: shop, topic: orders, rate: 50/s, record.size: 100B}
+  - {name: hurry, topic: orders, rate: 400/s, record.size: 100B, stop: 1500ms,
+     config: {linger.ms: 0}}
 consumers:
   - {group: billing, topics: [orders], config: {auto.offset.reset: earliest}}
 faults:
@@ -118,8 +121,8 @@ def check(out, version):
     assert card["noise"]["samples"] > 100
     assert card["unordered_exits"] == []
     records = verdict["records"]
-    assert records["sent"] == 750 == records["acked"] == records["survived"]
-    assert verdict["readers"]["delivered"] == 750
+    assert records["sent"] == 1_350 == records["acked"] == records["survived"]
+    assert verdict["readers"]["delivered"] == 1_350
     assert verdict["readers"]["undelivered"] == verdict["readers"]["read_lost"] == 0
     assert verdict["unsent_present"] == 0
     assert "ok_unanswered" not in verdict  # nobody saw what the brokers answered
@@ -134,6 +137,26 @@ def check(out, version):
     assert (killed, "crashed") in states
     assert states.count((killed, "started")) == 2
     assert {row["group"] for row in rows(out, "commits")} == {"billing"}
+    check_latencies(out)
+    check_warm_up(out, card)
+
+
+def check_latencies(out):
+    """No record has the instant of an outcome that came before it was sent."""
+    batches = [row for row in rows(out, "client_batches") if row["producer"] == "hurry"]
+    latencies = [latency for row in batches for latency in row["latency_us"]]
+    assert len(latencies) == 600
+    assert min(latencies) > 100, "a request passes a proxy and three processes"
+
+
+def check_warm_up(out, card):
+    """There was load before zero, and nothing of it in any row."""
+    assert card["warm_up_us"] == 8_000_000
+    logs = [*out.glob(f"disks/*/*/{WARM_UP}-*-delete/*.log")]
+    assert sum(log.stat().st_size for log in logs) > 1_000 * 100
+    assert not [*out.glob(f"disks/*/*/{WARM_UP}-?")]
+    for table in ("partition_changes", "topic_deletions", "appends"):
+        assert WARM_UP not in {row["topic"] for row in rows(out, table)}
 
 
 def test_a_small_scenario_is_rehearsed_and_nothing_is_left_behind(tmp_path):
@@ -157,7 +180,7 @@ def test_older_releases_are_rehearsed_too(tmp_path, version):
 def test_a_rehearsal_that_is_killed_leaves_no_process_and_no_port(tmp_path, number):
     scenario, out, mark = tmp_path / "small.yaml", tmp_path / "out", uuid.uuid4().hex
     scenario.write_text(SCENARIO % "4.3")
-    instant = 45 * (number + random.Random(number).random()) / 20
+    instant = 55 * (number + random.Random(number).random()) / 20
     with subprocess.Popen(
         command(scenario, out),
         stdout=subprocess.DEVNULL,

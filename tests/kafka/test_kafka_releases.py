@@ -36,7 +36,7 @@ producers:
 consumers:
   - {{group: billing, topics: [orders], config: {{auto.offset.reset: earliest{protocol}}}}}
 faults: [{{at: 4s, do: restart, target: broker-1}}]
-run: {{for: 12s, then: heal and drain, seed: 5}}
+run: {{for: 22s, then: heal and drain, seed: 5}}
 expect: {{lost_acked: 0}}
 """
 PROTOCOL = {"3.9": "", "4.1": "", "4.3": ", group.protocol: consumer"}

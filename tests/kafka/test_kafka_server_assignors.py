@@ -11,7 +11,7 @@ import pytest
 
 from sim.compiled import PURE_VARIABLE
 from sim.ids import TopicPartition
-from sim.protocol.coordinator.group.assignors import SERVER_ASSIGNORS, TopicDescription
+from sim.protocol.coordinator.group.assignors.registry import SERVER_ASSIGNORS, TopicDescription
 from tests.kafka.apache import HERE, java
 from tests.scenarios.run_kit import ROOT
 
@@ -97,7 +97,7 @@ def test_members_get_what_kafkas_own_coordinator_gives_them(kafka):
 
 PLANTED = """
 import json
-from sim.protocol.coordinator.group import assignors as server_assignors
+from sim.protocol.coordinator.group.assignors import registry as server_assignors
 from tests.kafka.test_kafka_server_assignors import Groups
 
 server_assignors.string_order = sorted

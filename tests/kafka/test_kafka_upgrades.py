@@ -94,6 +94,7 @@ def test_a_real_4_3_boots_on_disks_that_went_from_4_1_to_4_3(kafka, tmp_path):
     boots(kafka, ran, release, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_real_4_1_boots_on_what_4_2_wrote_before_its_features(kafka, tmp_path):
     release = RELEASES["4.1"]
     kafka.bring(release)

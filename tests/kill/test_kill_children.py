@@ -29,6 +29,11 @@ if __name__ == "__main__":
 """
 """One worker in the middle of its job, and one that waits for the next."""
 
+FORKED = POOL.replace('multiprocessing.get_context("spawn")', "_context()").replace(
+    "import _listen", "import _context, _listen"
+)
+"""As the program has them where it has one thread: copies of a process that is warm."""
+
 UNASKED = """
 from sim import lifetime
 lifetime._set_death_signal = lambda: None
@@ -71,8 +76,20 @@ def ended(session):
 @ON_LINUX
 @pytest.mark.parametrize(
     ("text", "ready", "processes"),
-    [(POOL, b"0 1", 4), (UNASKED + POOL, b"0 1", 4), (TWIN, b"begins", 2)],
-    ids=["workers", "workers without the kernel's help", "a run in a process of its own"],
+    [
+        (POOL, b"0 1", 4),
+        (UNASKED + POOL, b"0 1", 4),
+        (FORKED, b"0 1", 3),
+        (UNASKED + FORKED, b"0 1", 3),
+        (TWIN, b"begins", 2),
+    ],
+    ids=[
+        "workers",
+        "workers without the kernel's help",
+        "forked workers",
+        "forked workers without the kernel's help",
+        "a run in a process of its own",
+    ],
 )
 def test_children_end_with_a_killed_parent(tmp_path, text, ready, processes):
     with python(tmp_path, text, ready) as parent:
@@ -160,6 +177,33 @@ except KeyboardInterrupt:
     words = [sys.executable, "-m", "program"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 130, done.stderr
+
+
+@pytest.mark.parametrize("hears", [True, False])
+def test_a_signal_within_a_class_body_of_an_import_is_an_interrupt(tmp_path, hears):
+    """What ``__set_name__`` raises is wrapped in a RuntimeError up to Python 3.11."""
+    (tmp_path / "program.py").write_text(f"""
+import os, signal
+import sim.cli
+
+class Field:
+    def __set_name__(self, owner, name):
+        if {hears}:
+            os.kill(os.getpid(), signal.SIGTERM)
+        raise RuntimeError("of a library")
+
+def app(prog_name):
+    class Owner:
+        field = Field()
+
+sim.cli.app = app
+sim.cli.main()
+""")
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    words = [sys.executable, "-m", "program"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == (130 if hears else 1), done.stderr
+    assert ("of a library" in done.stderr) == (not hears)
 
 
 @pytest.mark.parametrize("hears", [True, False])

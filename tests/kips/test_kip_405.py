@@ -288,7 +288,10 @@ def ran(tmp_path_factory):
         ],
         faults=[
             {"at": "3s", "do": "wiped-disk", "target": "follower of orders-0"},
-            {"at": "12s", "do": "slow-object-store", "factor": 3, "for": "1s"},
+            # Copies begin at most 1.78 s after each other: a segment of 1 MiB is full each 1.28 s
+            # at 800/s of 1 KB, and waits for a task interval of 0.5 s. With a slow PUT of 0.12 s
+            # behind it, 1.9 s have a copy in them wherever they begin.
+            {"at": "12s", "do": "slow-object-store", "factor": 3, "for": "1900ms"},
             {"at": "14s", "do": "object-store-errors", "for": "1s"},
         ],
         lasts="17s",

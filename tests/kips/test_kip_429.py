@@ -6,8 +6,12 @@ A partition that moves takes two generations: one that takes it from its owner, 
 import pytest
 
 from sim.ids import TopicPartition
+from sim.protocol.clients.consumer.classic_protocol import MemberState
+from sim.protocol.messages.group import JoinGroupRequest
 from sim.trace.rows.clients import Assignments, Groups
 from sim.units import MS, SECOND
+from tests.protocol.apps.task_bench import COOPERATIVE as COOPERATIVE_TASKS
+from tests.protocol.apps.task_bench import Tasks
 from tests.protocol.coordinator.group_bench import Bench
 
 COOPERATIVE = ("cooperative-sticky",)
@@ -87,6 +91,27 @@ def test_a_member_that_lost_its_membership_gives_up_all_it_had():
     assert sorted(map(len, held(bench).values())) == [3, 3]
 
 
+def test_a_member_that_lost_its_membership_in_a_rebalance_gives_up_all_before_it_joins_again():
+    """KAFKA-12983, since 2.7.2: what it held may have been read by others meanwhile."""
+    bench = bench_of("a", "b")
+    bench.run(8 * SECOND)
+    join(bench, "c", 10 * SECOND)
+    membership = bench.consumers["a"].machine._membership
+    while membership.state is not MemberState.COMPLETING:
+        bench.run(bench.now + 1 * MS)
+    assert len(held(bench)["a"]) == 3, "it cooperates"
+    lost_at = bench.now
+    membership.forget()
+    bench.run(60 * SECOND)
+    joins = [
+        each.subscription
+        for at, name, each in bench.requests
+        if name == "a" and at >= lost_at and isinstance(each, JoinGroupRequest)
+    ]
+    assert joins[0].owned == ()
+    assert sorted(map(len, held(bench).values())) == [2, 2, 2]
+
+
 def test_a_list_that_is_not_all_cooperative_is_eager_whatever_is_voted():
     both = ("cooperative-sticky", "range")
     bench = bench_of("a", "b", strategy=both)
@@ -121,3 +146,32 @@ def test_positions_of_kept_partitions_are_not_read_again_from_the_committed_offs
     bench.run(30 * SECOND)
     reads = [(what.partition, what.base_offset) for _, name, what in bench.delivered]
     assert len(reads) == len(set(reads)) == 6
+
+
+def test_a_listener_commits_what_is_revoked_and_keeps_what_is_not():
+    """A task that has worked on all it has commits once, when it loses something, and only then."""
+    bench = Tasks("a", "b", way=COOPERATIVE_TASKS)
+    bench.run(8 * SECOND)
+    bench.feed(30 * SECOND)
+    bench.run(10 * SECOND)
+    before = held(bench)
+    bench.task("c", 10 * SECOND)
+    bench.run(30 * SECOND)
+    after = held(bench)
+    assert all(set(after[name]) < set(before[name]) for name in ("a", "b"))
+    for name in ("a", "b"):
+        (commit,) = {row[0] for row in bench.rows_of("commits", name)}
+        ((given_up, *_),) = bench.rows_of("revocations", name)
+        assert commit <= given_up
+    assert bench.read_twice() == 0
+
+
+def test_a_listener_of_lost_partitions_commits_nothing():
+    bench = Tasks("a", way=COOPERATIVE_TASKS)
+    bench.run(8 * SECOND)
+    bench.feed(9 * SECOND)
+    bench.run(9 * SECOND)
+    bench.consumers["a"].machine._membership.forget()
+    bench.run(40 * SECOND)
+    assert next(what.commits for _, _, what in bench.ends) is False
+    assert bench.read_twice() > 0, "from the committed offsets, of which there are none"

@@ -16,6 +16,7 @@ from sim.protocol.coordinator.group import consumer_groups
 from sim.protocol.coordinator.group.consumer_group_records import MemberState
 from sim.protocol.coordinator.group.context import GroupConfig, ModernGroupConfig
 from sim.protocol.coordinator.group.coordinator import GroupCoordinator
+from sim.protocol.coordinator.group.migration_policy import MigrationPolicy
 from sim.protocol.coordinator.log import AppendRecords, PartitionElected, RecordsAppended
 from sim.protocol.effects import Emit, Reply
 from sim.protocol.events import RequestReceived, TimerFired
@@ -264,18 +265,20 @@ def test_a_group_takes_no_more_members_than_it_may():
     assert table.join("a").error is ErrorCode.NONE
 
 
-def test_a_group_keeps_its_protocol():
-    table = settled_pair()
-    classic = JoinGroupRequest(
-        "g", "", "z", Subscription(("t",)), ("range",), 45 * SECOND, 5 * MINUTE
-    )
-    assert table.ask(classic).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    other = Table()
-    given = other.ask(classic).member_id
-    other.ask(
-        JoinGroupRequest("g", given, "z", Subscription(("t",)), ("range",), 45 * SECOND, 5 * MINUTE)
-    )
-    assert other.join("a").error is ErrorCode.GROUP_ID_NOT_FOUND
+def test_a_group_changes_its_protocol_only_if_the_policy_has_it():
+    """``group.consumer.migration.policy``; all steps: ``test_group_migration.py``."""
+    said = ("z", Subscription(("t",)), ("range",), 45 * SECOND, 5 * MINUTE)
+    for policy, error in (
+        (MigrationPolicy.BIDIRECTIONAL, ErrorCode.NONE),
+        (MigrationPolicy.DISABLED, ErrorCode.GROUP_ID_NOT_FOUND),
+    ):
+        table = Table(migration=policy)
+        given = table.ask(JoinGroupRequest("g", "", *said)).member_id
+        table.ask(JoinGroupRequest("g", given, *said))
+        table.give(TimerFired("join/g"), 3 * SECOND)
+        table.give(TimerFired("join/g"), 6 * SECOND)
+        assert table.machine.group("g").generation == 1
+        assert table.join("a", now=6 * SECOND).error is error
 
 
 # -- conversations --------------------------------------------------------------------------------

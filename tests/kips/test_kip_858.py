@@ -105,14 +105,14 @@ def test_one_request_is_in_flight_and_holds_no_more_than_2250():
     assert len(second.request.items) == 3
 
 
-def test_failures_are_tried_again_after_100_ms_doubling_to_10_s():
+def test_refusals_are_tried_again_after_100_ms_doubling_to_10_s():
     assignments = DirectoryAssignments()
     assignments.add(ITEM)
     now, waits = 0, []
     for _ in range(9):
         (send,) = sent(assignments, now)
         assert isinstance(send, fx.Send)
-        assert assignments.failed(5, now)
+        assignments.answered(5, AssignReplicasToDirsResponse(E.STALE_BROKER_EPOCH), now)
         (timer,) = sent(assignments, now)
         assert timer.name == TIMER
         waits.append((timer.at - now) // MS)

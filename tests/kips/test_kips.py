@@ -16,7 +16,6 @@ OFTEN = 12
 
 ELSEWHERE: dict[int, str] = {
     227: "tests/dialogues/fetch-session-kip-227.txt",
-    447: "tests/protocol/coordinator/test_transaction_offsets.py",
     497: "tests/dialogues/isr-shrink.txt",
     595: "tests/dialogues/quorum-election-kip-996.txt",
     841: "tests/dialogues/fenced-broker.txt",

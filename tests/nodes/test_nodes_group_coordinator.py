@@ -11,6 +11,7 @@ from sim.ids import TopicPartition
 from sim.protocol.assignors.subscription import NO_GENERATION, Subscription
 from sim.protocol.coordinator.group.consumer_group_records import (
     GROUP_KEYS,
+    ClassicMember,
     ConsumerGroupMemberRecord,
     GroupKeyTombstone,
 )
@@ -155,6 +156,23 @@ def test_a_member_of_the_consumer_protocol_is_none_of_the_classic_one():
     without = value[:-4] + b"\0"
     found = decode_as("ConsumerGroupMemberMetadataValue", without).values[CLASSIC]
     assert found == {"sessionTimeoutMs": 0, "supportedProtocols": []}
+
+
+def test_a_classic_member_of_a_consumer_group_is_read_back_with_its_assignors():
+    protocols = ("range", "cooperative-sticky", "sticky")
+    said = Subscription(("t1",), (PLACE,), 3, "a", "shop", (PLACE,), 3)
+    classic = ClassicMember(45 * SECOND, protocols, said)
+    member = ConsumerGroupMemberRecord(
+        "g", "m", "a", "c", "/h", ("t1",), 300 * SECOND, "", instance_id="shop", classic=classic
+    )
+    batch = batch_for([member], NOW)
+    assert records_in([RecordBatch.parse(batch.data)]) == (member,)
+    (record,) = batch.records()
+    fields = decode_as("ConsumerGroupMemberMetadataValue", record.value).values[CLASSIC]
+    assert fields["sessionTimeoutMs"] == 45_000
+    assert [each["name"] for each in fields["supportedProtocols"]] == [*protocols]
+    theirs = ConsumerProtocolSubscription.decode(fields["supportedProtocols"][0]["metadata"])
+    assert list(theirs.topics) == ["t1"], "another client reads it"
 
 
 def test_a_static_member_and_a_deleted_group_are_read_back():

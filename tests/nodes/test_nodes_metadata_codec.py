@@ -49,6 +49,7 @@ RECORDS = [
     ),
     mr.ProducerIdsRecord(1, 13, 1000),
     mr.FeatureLevelRecord("metadata.version", 25),
+    mr.ZkMigrationStateRecord(),
     mr.NoOpRecord(),
     mr.BeginTransactionRecord("Bootstrap records"),
     mr.EndTransactionRecord(),
@@ -65,6 +66,7 @@ def test_a_record_comes_back_from_its_bytes(record):
     ("record", "expected"),
     [
         (mr.NoOpRecord(), "01140000"),
+        (mr.ZkMigrationStateRecord(), "0115000000"),
         (
             mr.FeatureLevelRecord("metadata.version", 25),
             "010c00116d657461646174612e76657273696f6e001900",

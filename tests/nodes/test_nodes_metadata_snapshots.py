@@ -113,6 +113,13 @@ def test_formatting_leaves_the_features_in_every_new_directory_and_touches_no_ol
     assert not (tmp_path / "b" / "bootstrap.checkpoint").exists()
 
 
+@pytest.mark.parametrize(("level", "is_written"), [(0, False), (3, False), (7, True)])
+def test_formatting_before_3_3_writes_no_bootstrap_file(level, is_written, tmp_path):
+    config = MetadataLogConfig(features=(("metadata.version", level),))
+    format_directories((FileStore(tmp_path / "a"),), config, EPOCH_MS)
+    assert (tmp_path / "a" / "bootstrap.checkpoint").exists() is is_written
+
+
 # -- a log with snapshots -------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from sim.protocol.metadata import records as mr
 from sim.records.metadata import build_metadata_batch, decode_record, encode_record
 from sim.records.metadata_versions import FORM, RecordForm
 from sim.scenario.settings.facts import features_of, supported_features
+from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import RecordBatch
 from sim.wire.schemas import decode
 
@@ -71,6 +72,120 @@ def test_a_change_of_a_registration_has_the_lowest_version_that_can_say_it(recor
 def test_nothing_is_lost_of_a_record_with_a_field_of_a_later_level(record, version):
     assert version_of(record, 7) == version
     assert decode_record(encode_record(record, RecordForm(7))) == record
+
+
+FENCING = (
+    (mr.BrokerRegistrationChangeRecord(1, 5, fenced=mr.FENCE), "FenceBrokerRecord"),
+    (mr.BrokerRegistrationChangeRecord(1, 5, fenced=mr.UNFENCE), "UnfenceBrokerRecord"),
+)
+
+
+@pytest.mark.parametrize(("record", "name"), FENCING)
+def test_below_3_3_iv2_a_registration_is_fenced_and_unfenced_by_records_of_their_own(record, name):
+    """Source: ``MetadataVersion.isBrokerRegistrationChangeRecordSupported`` (3.3)."""
+    for level in range(9):
+        data = encode_record(record, RecordForm(level))
+        found = decode(data)
+        own = (name, {"id": 1, "epoch": 5})
+        assert ((found.name, found.values) == own) is (level < 6), level
+        assert decode_record(data) == record
+
+
+def test_what_those_records_cannot_say_stays_a_change_of_the_registration():
+    for record in (
+        mr.BrokerRegistrationChangeRecord(1, 5, in_controlled_shutdown=1),
+        mr.BrokerRegistrationChangeRecord(1, 5, fenced=mr.FENCE, in_controlled_shutdown=1),
+        mr.BrokerRegistrationChangeRecord(1, 5, fenced=mr.FENCE, directories=(HOME,)),
+    ):
+        data = encode_record(record, RecordForm(0))
+        assert decode(data).name == "BrokerRegistrationChangeRecord"
+        assert decode_record(data) == record
+
+
+def test_registrations_say_whether_a_broker_shuts_down_since_3_3_iv3():
+    assert [version_of(REGISTRATION, level) for level in (1, 3, 6, 7)] == [0, 0, 0, 1]
+    stops = replace(REGISTRATION, in_controlled_shutdown=True)
+    assert version_of(stops, 3) == 1
+    assert decode_record(encode_record(stops, RecordForm(3))) == stops
+
+
+QUOTA = mr.ClientQuotaRecord((("user", "a"), ("client-id", None)), "producer_byte_rate", 2.5)
+OF_2_8 = (
+    (REGISTRATION, "RegisterBrokerRecord"),
+    (mr.UnregisterBrokerRecord(1, 5), "UnregisterBrokerRecord"),
+    (mr.TopicRecord("orders", ID), "TopicRecord"),
+    (mr.RemoveTopicRecord(ID), "RemoveTopicRecord"),
+    (PARTITION, "PartitionRecord"),
+    (CHANGE, "PartitionChangeRecord"),
+    (mr.PartitionChangeRecord(0, ID, leader=-1), "PartitionChangeRecord"),
+    (mr.ConfigRecord(2, "orders", "retention.ms", "5"), "ConfigRecord"),
+    (QUOTA, "QuotaRecord"),
+    (replace(QUOTA, value=None), "QuotaRecord"),
+    *FENCING,
+)
+
+
+@pytest.mark.parametrize(("record", "name"), OF_2_8)
+def test_2_8_has_a_frame_and_forms_of_its_own(record, name):
+    data = encode_record(record, RecordForm(0))
+    assert data[0] == 0
+    found = decode(data)
+    assert (found.name, found.version) == (name, 0)
+    assert decode_record(data) == record
+    assert encode_record(record, RecordForm(1))[0] == 1
+
+
+def test_2_8_writes_lengths_in_full_and_null_for_no_replicas_that_come_or_go():
+    data = encode_record(mr.TopicRecord("t", ID), RecordForm(0))
+    assert data == bytes((0, 2, 0)) + b"\x00\x01t" + bytes(15) + b"\x02"
+    found = decode(encode_record(PARTITION, RecordForm(0))).values
+    assert (found["removingReplicas"], found["addingReplicas"]) == (None, None)
+    moving = replace(PARTITION, adding=(3,))
+    found = decode(encode_record(moving, RecordForm(0))).values
+    assert (found["removingReplicas"], found["addingReplicas"]) == (None, [3])
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        mr.ProducerIdsRecord(1, 5, 1000),
+        mr.ConfigRecord(2, "orders", "retention.ms", None),
+        replace(CHANGE, replicas=(2, 3), adding=(3,)),
+        replace(CHANGE, recovering=True),
+        replace(PARTITION, recovering=True),
+        replace(REGISTRATION, fenced=False),
+        replace(REGISTRATION, directories=(HOME,)),
+        mr.NoOpRecord(),
+        mr.FeatureLevelRecord("metadata.version", 7),
+    ],
+)
+def test_what_2_8_cannot_say_is_in_the_form_of_the_first_release_that_can(record):
+    data = encode_record(record, RecordForm(0))
+    assert data[0] == 1
+    assert decode_record(data) == record
+
+
+@pytest.mark.parametrize(
+    "data", [bytes((0, 15, 0)), bytes((0, 7, 1)), bytes((0, 7, 0, 0)), b"\x02"]
+)
+def test_a_frame_that_no_release_has_is_damage(data):
+    with pytest.raises(MalformedBytes):
+        decode(data)
+
+
+def test_a_log_of_a_release_without_levels_is_written_as_that_release_does(tmp_path):
+    store = FileStore(tmp_path)
+    manager = LogManager([store], cluster_id=ID, node_id=1, directory_ids=(HOME,))
+    manager.load()
+    config = MetadataLogConfig(features=(("metadata.version", 0),), supported=())
+    log = FileMetadataLog.open(manager, config)
+    log.append_records([REGISTRATION, FENCING[1][0]], 1, 0)
+    assert [each.record for each in log.records_between(0, 2)] == [REGISTRATION, FENCING[1][0]]
+    [batch] = log.read(0, 1_000)
+    values = [record.value for record in RecordBatch.parse(batch.data).records()]
+    assert [(value[0], decode(value).name) for value in values] == [
+        (0, "RegisterBrokerRecord"), (0, "UnfenceBrokerRecord"),
+    ]  # fmt: skip
 
 
 def test_a_registration_names_the_features_of_its_release():

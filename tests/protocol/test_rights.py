@@ -14,6 +14,7 @@ from sim.protocol.coordinator.group.requests import GROUP_REQUESTS
 from sim.protocol.coordinator.share.coordinator import SHARE_COORDINATOR_REQUESTS
 from sim.protocol.coordinator.transaction.coordinator import TRANSACTION_REQUESTS
 from sim.protocol.messages.base import Request
+from sim.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from sim.protocol.messages.data import FetchRequest
 from sim.protocol.messages.delete_records import (
     DeleteRecordsRequest,
@@ -39,6 +40,7 @@ from sim.protocol.messages.share import (
 from sim.protocol.messages.share_records import ShareKey
 from sim.protocol.messages.transaction import WriteTxnMarkersRequest
 from sim.protocol.rights.caller import ClientIdentity
+from sim.scenario.model.acls import TOPICS_CHECKED
 
 SERVED = (
     *REPLICA_REQUESTS, *GROUP_REQUESTS, *TRANSACTION_REQUESTS, *SHARE_REQUESTS,
@@ -62,6 +64,28 @@ def ruled(request, *rights, client="c"):
         for operation, kind, name in rights
     )
     return api.rule(client, request), api.denials
+
+
+@pytest.mark.parametrize(
+    ("position", "consumer", "share"),
+    [("all", TOPIC, TOPIC), ("consumer", TOPIC, None), ("none", None, None)],
+)
+def test_topics_of_heartbeats_are_checked_since_4_0_and_those_of_share_groups_since_4_1(
+    position, consumer, share
+):
+    heartbeats = (
+        ConsumerGroupHeartbeatRequest("g", "m", 0, topics=("a",)),
+        ShareGroupHeartbeatRequest("g", "m", 0, topics=("a",)),
+    )
+    for request, error in zip(heartbeats, (consumer, share), strict=True):
+        config = AuthorizerConfig(
+            {"c": ClientIdentity("User:x", "c")}, topics_checked=TOPICS_CHECKED[position]
+        )
+        api = ApiAuthorizer(config)
+        api.authorizer.update([Acl("group", "g", "literal", "User:x", "*", "Read", "allow")])
+        ruling = api.rule("c", request)
+        assert (None if ruling.response is None else ruling.response.error) == error
+        assert len(api.denials) == (error is not None)
 
 
 def test_each_request_that_a_broker_serves_is_in_the_table_and_no_other():

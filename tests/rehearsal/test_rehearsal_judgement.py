@@ -9,9 +9,10 @@ import pytest
 
 from sim.errors import SimulationError
 from sim.ids import TopicPartition
+from sim.protocol.metadata import records as mr
 from sim.rehearsal import client_log
 from sim.rehearsal.judgement import Facts, Judgement
-from sim.rehearsal.metadata import read
+from sim.rehearsal.metadata import WARM_UP, Cluster, read
 from sim.scenario.loader import load_text
 from sim.scenario.run.directory import RunDirectory
 from sim.scenario.run.runner import run
@@ -249,3 +250,14 @@ def test_a_judged_directory_is_one_of_a_run(simulated, tmp_path):
     assert card["real"] is card["complete"] is True
     assert card["rows"]["client_batches"] == len(table(result, "client_batches"))
     assert (tmp_path / "judged/trace/appends").is_dir()
+
+
+def test_there_are_no_rows_of_the_topic_that_the_warm_up_has():
+    found = Cluster()
+    for name in (WARM_UP, "orders"):
+        found.apply(mr.TopicRecord(name, f"id of {name}"), -9)
+        found.apply(mr.PartitionRecord(0, f"id of {name}", (1,), (1,), 1), -8)
+        found.apply(mr.PartitionChangeRecord(0, f"id of {name}", leader=1), -7)
+        found.apply(mr.RemoveTopicRecord(f"id of {name}"), -6)
+    assert [at for at, _ in found.rows] == [-8, -7, -6]
+    assert found.partitions == {}

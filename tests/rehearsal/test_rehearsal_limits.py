@@ -6,6 +6,7 @@ from sim.errors import SimulationError
 from sim.faults.registry import KINDS
 from sim.rehearsal import apache, limits
 from sim.rehearsal.loads import clients_of
+from sim.rehearsal.metadata import WARM_UP
 from sim.scenario.loader import load, load_text
 from tests.scenarios.run_kit import SHIPPED
 
@@ -39,6 +40,11 @@ def with_fault(line):
 
 def test_an_ordinary_scenario_can_be_rehearsed():
     check(PLAIN)
+
+
+def test_the_topic_of_the_warm_up_is_the_rehearsal_s_own():
+    said = refusal(PLAIN.replace("orders", WARM_UP))
+    assert f"topics.{WARM_UP}: the rehearsal's own topic; choose another name" in said
 
 
 @pytest.mark.parametrize("name", ["acks1-leader-crash", "separate-roles-crash", "transactions"])

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -25,6 +25,11 @@ class Echo:
     def __init__(self, address):
         self.listening = socket.create_server(address)
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self):
+        """Stop listening; a thread that waits in accept() would keep a closed socket listening."""
+        self.listening.shutdown(socket.SHUT_RDWR)
+        self.listening.close()
 
     def _accept(self):
         while True:
@@ -44,11 +49,12 @@ class Echo:
 def nodes(tmp_path):
     """Two servers and a client, with their proxies; the second server listens."""
     addresses = Addresses(["broker-1", "broker-2"], ["clients"])
-    links = Links(addresses, tmp_path / "proxies.log")
-    echo = Echo((addresses.address("broker-2"), addresses.ports[0]))
-    yield addresses, links
-    echo.listening.close()
-    links.close()
+    with ExitStack() as ended:
+        links = Links(addresses, tmp_path / "proxies.log")
+        ended.callback(links.close)
+        echo = Echo((addresses.address("broker-2"), addresses.ports[0]))
+        ended.callback(echo.close)
+        yield addresses, links
 
 
 def connect(nodes, source="clients", target="broker-2", wait=PATIENCE_S):

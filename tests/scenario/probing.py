@@ -76,12 +76,14 @@ def probes() -> dict[str, dict[str, object]]:
         "acls": {**plain, "cluster": {"kafka": "4.3", "principal": "User:kafka", "config": {
             "authorizer.class.name": "StandardAuthorizer", "super.users": "User:kafka",
         }}},
+        "tokens": _shipped("token-not-renewed"),
         "quotas": {**plain, "quotas": [{"client.id": "p", "producer_byte_rate": 1000000}]},
         "connect": _shipped("connect-exactly-once"),
         "mirror": _shipped("region-loss-mirror"),
         "raft": _shipped("raft-leader-crash"),
         "zookeeper": _plain("3.9", zookeeper={"servers": 3}),
         "directories": _plain("4.3", disk={"directories": 2}),
+        "unclean recovery": {**plain, "behaviours": {"recovery.unclean": "longest_log"}},
         "3.9": _plain("3.9"),
     }  # fmt: skip
 
@@ -126,6 +128,7 @@ BESIDE: Mapping[str, Mapping[str, object]] = {
 _WORDS = {
     "authorizer.class.name": ("StandardAuthorizer",),
     "client.rack": ("a", "b"),
+    "delegation.token.secret.key": ("one", "another"),
     "follower.replication.throttled.replicas": ("*", "0:1"),
     "leader.replication.throttled.replicas": ("*", "0:1"),
     "max.connections.per.ip.overrides": ("broker-1:5",),

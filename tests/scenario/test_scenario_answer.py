@@ -138,6 +138,7 @@ def test_the_numbers_of_other_clusters_are_among_the_three():
     found = answer(verdict() | {"clusters": {"west": {"answer": west}}})
     assert found["lost"] == west["lost"] | {
         "text": ("0 of 1,000 acknowledged records; in west: 7 of 900 acknowledged records"),
+        "parts": ["0 of 1,000 acknowledged records", "in west: 7 of 900 acknowledged records"],
         "acked": 1000,
         "sent": 1000,
     }
@@ -154,3 +155,13 @@ def test_of_many_runs_a_colour_counts_before_a_number():
     assert max([("green", 900), ("amber", 0), ("green", 5)], key=lambda one: rank(*one)) == (
         "amber", 0,
     )  # fmt: skip
+
+
+def test_each_number_alone_is_read_first():
+    found = answer(verdict(lost=7, acked=900, faults=[fault()]))
+    assert found["lost"]["number"] == "7"
+    quiet = answer(verdict(acked=0))
+    assert quiet["lost"]["number"] == "\N{EN DASH}", "nothing was there to be lost"
+    for name in ("lost", "down", "slow"):
+        assert found[name]["parts"]
+        assert all(part in found[name]["text"] for part in found[name]["parts"])

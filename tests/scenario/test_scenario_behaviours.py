@@ -18,13 +18,14 @@ from sim.scenario.behaviours.types import Behaviour, Choice
 from sim.scenario.behaviours.versions import DEFAULT, VERSIONS, is_since
 from sim.scenario.build import client_configs, translate
 from sim.scenario.build.cluster import Builder
+from sim.scenario.build.servers import ServerSettings
 from sim.scenario.loader import load_text
-from sim.scenario.model.clients import TransactionModel
 from sim.scenario.model.cluster import ClusterModel
 from sim.scenario.scenario import document
 from sim.scenario.settings.registry import resolve as resolve_settings
 from sim.scenario.text.problems import Problem
 from sim.trace.writer import Trace
+from sim.units import SECOND
 from tests.scenario.scenario_text import changed
 
 
@@ -69,6 +70,22 @@ def test_every_version_can_be_asked_for():
         assert (chosen["isr.eligibility"] == "none") is not is_since(version, "3.3"), version
         assert (chosen["kraft.check_quorum"] == "off") is not is_since(version, "3.7"), version
         assert (chosen["kraft.fetch_wakeup"] == "records") is not is_since(version, "4.1"), version
+        early = chosen["metadata.first_publish"] == "high_watermark"
+        assert early is is_since(version, "3.5"), version
+        by_image = chosen["directories.broker_epoch"] == "image"
+        assert by_image is is_since(version, "3.9"), version
+        waits = chosen["broker.resend"] == "interval"
+        assert waits is is_since(version, "4.1"), version
+        rules = {"interval": "4.1", "half_session": "3.4", "socket": VERSIONS[0]}
+        newest = next(rule for rule, since in rules.items() if is_since(version, since))
+        assert chosen["broker.request_timeout"] == newest, version
+        balances = chosen["kraft.leader_balance"] == "periodic"
+        assert balances is is_since(version, "3.2"), version
+        preview = is_since(version, "2.8") and not is_since(version, "3.3")
+        assert (chosen["kraft.metadata_version"] == "none") is preview, version
+        assert (chosen["kraft.unfencing"] == "committed") is preview, version
+        assert (chosen["kraft.admin_requests"] == "no_moves") is (version == "2.8"), version
+        assert (chosen["tokens.sweep"] == "thousand") is is_since(version, "4.0"), version
 
 
 def test_every_switch_knows_its_source_its_versions_and_what_each_side_changes():
@@ -150,6 +167,58 @@ def test_unclean_recovery_is_refused_with_zookeeper():
         load_text(text % ", kafka: '3.9', zookeeper: {servers: 3}")
 
 
+_RECOVERY = (
+    "claim: x\nrun: {for: 1s}\n%s"
+    "topics: {t: {replication.factor: 1, config: {%s}}}\ncluster: {brokers: 3, config: {%s}}\n"
+)
+_SWITCHED = "behaviours: {recovery.unclean: longest_log}\n"
+
+
+@pytest.mark.parametrize(
+    ("topic", "cluster", "fault", "path"),
+    [
+        ("unclean.recovery.strategy: None", "", "", "topics.t.config.unclean.recovery.strategy"),
+        ("", "unclean.recovery.strategy: None", "", "cluster.config.unclean.recovery.strategy"),
+        ("", "unclean.recovery.timeout.ms: 5", "", "cluster.config.unclean.recovery.timeout.ms"),
+        ("", "", "alter-config, topic: t", "faults[0].config.unclean.recovery.strategy"),
+        ("", "", "alter-broker-config", "faults[0].config.unclean.recovery.strategy"),
+    ],
+)
+def test_settings_of_a_proposal_go_with_its_switch_alone(topic, cluster, fault, path):
+    faults = ""
+    if fault:
+        changes = "config: {unclean.recovery.strategy: Aggressive}"
+        faults = f"faults: [{{at: 500ms, do: {fault}, {changes}}}]\n"
+    load_text(_RECOVERY % (_SWITCHED + faults, topic, cluster))
+    with pytest.raises(ScenarioError) as caught:
+        load_text(_RECOVERY % (faults, topic, cluster))
+    text = str(caught.value)
+    assert path in text
+    assert "KIP-966 proposes it" in text
+    assert "recovery.unclean: longest_log" in text
+
+
+def test_the_settings_of_unclean_recovery_are_those_of_the_proposal():
+    text = _RECOVERY % (_SWITCHED, "%s", "%s")
+    usual = load_text(text % ("", ""))
+    assert usual.topics[0].config["unclean.recovery.strategy"] is None
+    assert usual.cluster.config["unclean.recovery.timeout.ms"] == 300_000
+    inherited = load_text(text % ("", "unclean.recovery.strategy: Aggressive"))
+    assert inherited.topics[0].config["unclean.recovery.strategy"] == "Aggressive"
+    assert load_text(inherited.as_yaml()).digest == inherited.digest != usual.digest
+    with pytest.raises(ScenarioError, match="None, Balanced, Aggressive"):
+        load_text(text % ("unclean.recovery.strategy: Proactive", ""))
+    with pytest.raises(ScenarioError, match="leave it out: the brokers' counts then"):
+        load_text(text % ("unclean.recovery.strategy: null", ""))
+
+
+def test_the_settings_of_unclean_recovery_reach_the_controllers():
+    config = "unclean.recovery.timeout.ms: 7000"
+    found = load_text(_RECOVERY % (_SWITCHED, "", config))
+    controller = ServerSettings(found, found.cluster.kafka).controller().controller
+    assert controller.unclean_recovery_timeout_us == 7 * SECOND
+
+
 def test_every_position_says_its_risk_and_todays_are_the_safest_there_is():
     for item in BEHAVIOURS:
         for choice in item.positions:
@@ -221,6 +290,38 @@ def test_leader_hints_reach_producers(position, hurries):
     config = resolve_settings("producer", {})
     made = client_configs.producer_config(config, {**DEFAULTS, "client.leader_hints": position})
     assert made.skips_backoff_on_leader_hint is hurries
+
+
+@pytest.mark.parametrize(
+    ("version", "position", "flags"),
+    [
+        ("0.10", "none", (False, False)),
+        ("0.11", "batch_size", (True, False)),
+        ("4.1", "batch_size", (True, False)),
+        ("4.2", "halves", (True, True)),
+    ],
+)
+def test_how_batches_are_split_reaches_producers_of_a_release(version, position, flags):
+    """KIP-126 in 0.11.0.0, KAFKA-8350 in 4.2.0."""
+    behaviours_then = resolve({}, version)
+    assert behaviours_then["client.batch_split"] == position
+    made = client_configs.producer_config(resolve_settings("producer", {}), behaviours_then)
+    assert (made.splits_batches, made.halves_parts) == flags
+
+
+@pytest.mark.parametrize("version", ["0.10", "4.1", "4.3"])
+@pytest.mark.parametrize("position", [None, "none", "batch_size", "halves"])
+def test_a_quiet_behaviour_is_written_out_where_it_is_not_the_versions_own(version, position):
+    given = f"recovery: isr, client.batch_split: {position}" if position else "recovery: isr"
+    text = changed("recovery: elr", given)
+    found = load_text(text.replace("cluster:\n", f'cluster:\n  kafka: "{version}"\n'))
+    own = resolve({}, version)["client.batch_split"]
+    assert found.cluster.kafka == version
+    assert found.behaviours["client.batch_split"] == (position or own)
+    assert ("client.batch_split" in found.as_yaml()) == (position not in (None, own))
+    again = load_text(found.as_yaml())
+    assert again.behaviours == found.behaviours
+    assert again.digest == found.digest
 
 
 @pytest.mark.parametrize(("position", "tracks"), [("newest", True), ("last", False)])
@@ -325,6 +426,18 @@ def test_what_wakes_fetches_of_the_metadata_log_reaches_every_member(position, b
     assert controller.quorum.wakes_on_commit is built
 
 
+@pytest.mark.parametrize(("position", "built"), [("high_watermark", True), ("registered", False)])
+def test_when_the_first_metadata_is_published_reaches_every_broker(position, built):
+    broker, _ = settings_of(f"metadata.first_publish: {position}")
+    assert broker.publishes_unregistered is built
+
+
+@pytest.mark.parametrize(("position", "built"), [("image", True), ("registration", False)])
+def test_the_broker_epoch_of_assignments_reaches_every_broker(position, built):
+    broker, _ = settings_of(f"directories.broker_epoch: {position}")
+    assert broker.replica.assigns_by_image is built
+
+
 @pytest.mark.parametrize(("position", "built"), [("rack_aware", True), ("plain", False)])
 def test_placement_reaches_the_controllers(position, built):
     assert settings_of(f"placement: {position}")[1].controller.rack_aware is built
@@ -359,31 +472,3 @@ def test_only_logs_of_the_oldest_rule_go_by_last_offsets(name):
     assert by_last_offset is (name == "hw")
     assert log_config({}, by_last_offset=by_last_offset).by_last_offset is by_last_offset
     assert ("offsets-contiguous" in waived({**DEFAULTS, "truncation": name})) is by_last_offset
-
-
-@pytest.mark.parametrize(("position", "built"), [("on", True), ("off", False)])
-def test_verification_reaches_the_leaders_unless_the_setting_says_no(position, built):
-    chosen = {**DEFAULTS, "transactions": "kip98", "transaction.verification": position}
-    config = resolve_settings("broker", {})
-    assert translate.transaction_config(config, chosen).verifies is built
-    never = resolve_settings("broker", {"transaction.partition.verification.enable": False})
-    assert translate.transaction_config(never, chosen).verifies is False
-
-
-@pytest.mark.parametrize(("position", "built"), [("all", True), ("first", False)])
-def test_which_partitions_are_added_reaches_the_client(position, built):
-    chosen = {**DEFAULTS, "transactions": "kip98", "client.add_partitions": position}
-    assert client_configs.transactions(TransactionModel(records=5), chosen).adds_partitions is built
-
-
-@pytest.mark.parametrize(("version", "built"), [("4.0", True), ("4.1", False)])
-def test_how_many_epochs_a_fenced_end_takes_reaches_the_coordinators(version, built):
-    config = resolve_settings("broker", {})
-    assert translate.transaction_config(config, resolve({}, version)).bumps_before_end is built
-
-
-@pytest.mark.parametrize(("position", "built"), [("once", False), ("each_attempt", True)])
-def test_how_fences_are_repeated_reaches_the_coordinators(position, built):
-    chosen = {**DEFAULTS, "transactions": "kip98", "transaction.fence": position}
-    config = resolve_settings("broker", {})
-    assert translate.transaction_config(config, chosen).repeats_fences is built

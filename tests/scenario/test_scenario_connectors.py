@@ -13,6 +13,7 @@ TOPIC = {"partitions": 2, "replication.factor": 3}
 COMPACT = {**TOPIC, "config": {"cleanup.policy": "compact"}}
 SOURCE = {"name": "crm", "kind": "source", "topics": ["orders"], "rate": "100/s"}
 UNRATED = {"name": "crm", "kind": "source", "topics": ["orders"]}
+STRATEGY = "consumer.partition.assignment.strategy"
 SINK = {"name": "lake", "kind": "sink", "topics": ["orders"]}
 ONCE = {"exactly.once.source.support": "enabled"}
 
@@ -101,6 +102,7 @@ QUOTA = {"quotas": [{"client.id": "shop", "producer_byte_rate": "1MB/s"}]}
         (SINK, {"producer.acks": "all"}, {}, "a producer's setting of a sink"),
         (SINK, {"consumer.group.protocol": "consumer"}, {}, "the connector's own"),
         (SINK, {"consumer.enable.auto.commit": True}, {}, "the connector's own"),
+        (SINK, {STRATEGY: "cooperative-sticky"}, {}, "give up everything"),
         (SINK, {}, {"rate": "5/s"}, "leave it out"),
         (SINK, {}, {"delivery": "at-most-once"}, "at-least-once"),
     ],

@@ -3,9 +3,10 @@
 import pytest
 
 from sim.errors import ScenarioError
-from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.group.context import GroupConfig, ShareStatesConfig
 from sim.scenario.build import client_configs, translate
 from sim.scenario.loader import load_text
+from sim.units import SECOND
 from tests.scenarios.run_kit import text_of
 
 CONSUMER = {"group.protocol": "consumer"}
@@ -42,7 +43,9 @@ def test_without_a_word_a_group_is_classic_and_brokers_have_the_defaults_of_4_1(
         == "classic"
     )
     made = translate.group_config(found.cluster.config, found.behaviours)
-    assert made == GroupConfig(has_id_field=True)
+    # 4.1 retries the states of share partitions after twice offsets.commit.timeout.ms.
+    states = ShareStatesConfig(retry_us=10 * SECOND, of_subscribed=False, waits_for_target=False)
+    assert made == GroupConfig(has_id_field=True, share_states=states)
 
 
 @pytest.mark.parametrize(
@@ -80,10 +83,34 @@ def test_it_is_refused_without_a_group():
     assert "without a group" in refused(group(group="none", name="reader"))
 
 
-def test_a_group_has_one_protocol():
-    text = refused(group(), group({}, name="late"))
-    assert "consumers[1].config.group.protocol" in text
-    scenario(group(), group({}, group="ledger"))
+@pytest.mark.parametrize("policy", ["bidirectional", "upgrade", "downgrade", "disabled"])
+def test_members_of_both_protocols_may_be_in_a_group_and_the_policy_reaches_the_brokers(policy):
+    given = {"group.consumer.migration.policy": policy}
+    found = scenario(group(), group({}, name="late"), config=given)
+    made = translate.group_config(found.cluster.config, found.behaviours)
+    assert made.migration.value == policy
+
+
+def test_the_policy_is_bidirectional_since_4_0_and_was_disabled_before():
+    for version, policy in (("3.9", "disabled"), ("4.0", "bidirectional")):
+        found = scenario(group({}), cluster={"kafka": version})
+        made = translate.group_config(found.cluster.config, found.behaviours)
+        assert made.migration.value == policy
+    text = refused(config={"group.consumer.migration.policy": "both"})
+    assert "bidirectional" in text
+
+
+def test_a_group_with_one_member_of_the_consumer_protocol_has_settings_of_its_own():
+    own = {"groups": {"billing": {"config": {"consumer.session.timeout.ms": 50_000}}}}
+    found = scenario(group({}), group(name="late"), **own)
+    assert found.groups[0].own == (("consumer.session.timeout.ms", "50000"),)
+
+
+def test_a_member_of_the_consumer_protocol_is_refused_in_a_group_of_tasks():
+    tasks = {"name": "billing", "topics": ["orders"], "output": "sums"}
+    topics = {name: {"partitions": 3, "replication.factor": 3} for name in ("orders", "sums")}
+    text = refused(group(name="late"), topics=topics, processors=[tasks])
+    assert "a group of tasks" in text
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ LINGERS = {
 }
 OTHER_DEFAULTS = {
     "3.9": {
+        ("broker", "group.consumer.migration.policy"),
         ("broker", "group.coordinator.append.linger.ms"),
         ("broker", "group.share.partition.max.record.locks"),
         ("broker", "log.message.timestamp.after.max.ms"),

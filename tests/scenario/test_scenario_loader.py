@@ -1,5 +1,6 @@
 """A good scenario has every default filled in, and is written out so that it loads again."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -184,6 +185,19 @@ def test_a_line_of_kafkas_own_configuration_can_be_pasted():
     )
 
 
+@pytest.mark.parametrize("kafka", ["3.0", "3.1", "4.1", "4.2"])
+def test_an_assignor_that_is_named_twice_is_refused_from_3_1_to_4_1_and_counts_once_else(kafka):
+    """KIP-1161: ``ConfigDef.ValidList`` removes what is there twice, with a warning."""
+    text = changed(
+        "count: 3}", f"count: 3, kafka: '{kafka}', config: {{{STRATEGY}: 'range, range'}}}}"
+    )
+    if kafka in {"3.1", "4.1"}:
+        with pytest.raises(ScenarioError, match=f"range twice, with a client of Kafka {kafka}"):
+            load_text(text)
+    else:
+        assert load_text(text).consumers[0].config.words(STRATEGY) == ("range",)
+
+
 def test_json_schema_knows_every_top_key_and_refuses_others():
     schema = json_schema()
     assert list(schema["properties"])[:3] == ["claim", "cluster", "topics"]
@@ -204,8 +218,14 @@ def test_every_unmodelled_setting_refuses_another_value():
             if setting.is_modelled:
                 continue
             other = {"boolean": not setting.default, "int": 12_345, "double": 0.25}
-            with pytest.raises(Problem, match="not modelled"):
-                resolve(scope, {name: other.get(setting.type, "something")})
+            given = {name: other.get(setting.type, "something")}
+            with pytest.raises(Problem) as refused:
+                resolve(scope, given)
+            ended = re.search(r"ended with ([\d.]+);", str(refused.value))
+            if ended is not None:
+                with pytest.raises(Problem) as refused:
+                    resolve(scope, given, version=ended[1])
+            assert "not modelled" in str(refused.value)
             tried += 1
     assert tried > 100
 

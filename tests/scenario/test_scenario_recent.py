@@ -3,6 +3,7 @@
 import pytest
 
 from sim.errors import ScenarioError
+from sim.protocol.coordinator.group.context import ShareStatesConfig
 from sim.protocol.kraft.types import QuorumConfig
 from sim.scenario.build import client_configs, translate
 from sim.scenario.loader import load_text
@@ -132,6 +133,13 @@ def test_limits_of_share_groups_have_bounds_since_4_3():
     scenario("4.3", config=locks | {"group.share.max.partition.max.record.locks": 5_000})
 
 
-@pytest.mark.parametrize("name", ["group.share.initialize.retry.interval.ms"])
-def test_what_is_not_built_of_them_is_refused(name):
-    assert "is Kafka's and not simulated here" in refused("4.3", config={name: 30_001})
+def test_states_of_share_partitions_are_tried_again_by_a_setting_since_4_2():
+    name = "group.share.initialize.retry.interval.ms"
+    assert groups("4.3").share_states == ShareStatesConfig()
+    assert groups("4.3", config={name: 7_000}).share_states.retry_us == 7 * SECOND
+    assert groups("4.2").share_states == ShareStatesConfig(waits_for_target=False)
+    commits = {"offsets.commit.timeout.ms": 6_000}
+    before = ShareStatesConfig(12 * SECOND, of_subscribed=False, waits_for_target=False)
+    assert groups("4.1", config=commits).share_states == before
+    assert "came with 4.2; this cluster runs Kafka 4.1" in refused("4.1", config={name: 7_000})
+    assert "milliseconds from 1 to" in refused("4.3", config={name: 0})

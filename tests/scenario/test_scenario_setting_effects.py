@@ -67,6 +67,7 @@ READ_ELSEWHERE = {
     "unclean.leader.election.enable": "the controller",
     "follower.replication.throttled.replicas": "the brokers' quotas of replication",
     "leader.replication.throttled.replicas": "the brokers' quotas of replication",
+    "unclean.recovery.strategy": "the controller",
 }
 """Settings of topics that are not of their logs, with who reads them."""
 

@@ -1,5 +1,7 @@
 """Upgrades of servers: which are refused, with which words, and what a release changes."""
 
+from itertools import pairwise
+
 import pytest
 
 from sim.error_codes import ErrorCode
@@ -8,6 +10,7 @@ from sim.ids import TopicPartition
 from sim.kernel import Kernel
 from sim.protocol.broker.replication.leader.transactions import Marking
 from sim.protocol.messages.transaction import WriteTxnMarkersRequest
+from sim.protocol.metadata.versions import keeps_metadata
 from sim.protocol.ports import Appended
 from sim.rng import Streams
 from sim.scenario.behaviours.versions import VERSIONS
@@ -15,7 +18,7 @@ from sim.scenario.build.cluster import Builder
 from sim.scenario.build.servers import ServerSettings
 from sim.scenario.loader import load_text
 from sim.scenario.releases.upgrades import config_of, levels_of
-from sim.scenario.settings.facts import supported_features
+from sim.scenario.settings.facts import features_of, supported_features
 from sim.trace.writer import Trace
 
 TEXT = """\
@@ -47,7 +50,8 @@ CONTROLLERS = "[controller-1, controller-2, controller-3]"
     [
         ("4.1", [up("4.3")], "4.3, and broker-1 runs 4.1; allowed: 4.2, the next one"),
         ("4.1", [up("4.1")], "leave to out to restart with the same release"),
-        ("4.1", [up("4.0")], "downgrades are not modelled"),
+        ("4.1", [up("4.0")], "Kafka permits it after kafka-features downgrade --metadata 4.0"),
+        ("4.0", [up("3.9")], "Kafka refuses it, too, where metadata.version is that of 4.0"),
         ("4.3", [up("4.3")], "no release after 4.3 is known"),
         ("3.6", [up("3.7")], "an upgrade of a cluster that begins with 3.6"),
         ("4.1", [up("4.2", "leader of t-0")], "'leader of t-0', a role"),
@@ -72,6 +76,16 @@ def test_a_path_that_is_not_modelled_is_refused(release, faults, said):
         loaded(release, *faults)
     assert said in " ".join(str(caught.value).split()), str(caught.value)
     assert "faults[" in str(caught.value)
+
+
+def test_kafka_permits_the_downgrades_that_change_no_metadata():
+    """``MetadataVersion.didMetadataChange``: 4.0-IV1 has ELR, 4.3-IV0 cordoned directories."""
+    permitted = []
+    for newer, older in pairwise(VERSIONS[: VERSIONS.index("3.7") - 1 : -1]):
+        level, lower = (features_of(release)["metadata.version"] for release in (newer, older))
+        if keeps_metadata(level, lower):
+            permitted.append((newer, older))
+    assert permitted == [("4.2", "4.1"), ("4.1", "4.0"), ("3.9", "3.8"), ("3.8", "3.7")]
 
 
 @pytest.mark.parametrize("more", [", replication: raft", ", zookeeper: {}"])

@@ -14,6 +14,7 @@ from sim.scenario.settings.kafka import UNSAID, defined, difference, names
 from sim.scenario.settings.mirrors import MIRROR_PRODUCER, producers_of_workers
 from sim.scenario.settings.overlay import DEFINITIONS, known, parsed
 from sim.scenario.settings.registry import (
+    BEFORE_KRAFT,
     KRAFT_SINCE,
     SETTINGS,
     overlays,
@@ -58,7 +59,7 @@ def theirs(scope, overlay, version):
     )
     before = scope == "broker" and overlay.name in OF_KRAFT
     old = versions().index(version) < versions().index(KRAFT_SINCE)
-    return found.at(KRAFT_SINCE if before and old else version)
+    return found.at(BEFORE_KRAFT if before and old else version)
 
 
 @pytest.mark.parametrize("version", versions())
@@ -140,11 +141,16 @@ def test_a_setting_of_old_releases_alone_is_known_and_says_what_it_changes():
         ("2.4", "broker", "fetch.max.bytes", INT_MAX),
         ("0.10", "broker", "group.initial.rebalance.delay.ms", 0),
         ("3.8", "broker", "unclean.leader.election.interval.ms", 300_000),
+        ("3.2", "broker", "metadata.max.idle.interval.ms", 0),
+        ("2.8", "broker", "metadata.max.idle.interval.ms", 0),
+        ("2.8", "broker", "metadata.log.max.record.bytes.between.snapshots", LONG_MAX),
+        ("3.2", "broker", "metadata.log.max.snapshot.interval.ms", 0),
+        ("3.3", "broker", "metadata.log.max.snapshot.interval.ms", 0),
     ],
 )
 def test_releases_before_a_setting_do_what_they_did(version, scope, name, value):
     config = resolve(scope, {}, version=version)
-    if name in OF_KRAFT:
+    if name == "unclean.leader.election.interval.ms":
         value = LONG_MAX
     assert config[name] == value
     assert not config.has(name)
@@ -269,6 +275,11 @@ SINCE_4_1 = {"group.version": 1, "transaction.version": 2, "eligible.leader.repl
 @pytest.mark.parametrize(
     ("version", "features"),
     [
+        ("2.3", {"metadata.version": 7}),
+        ("2.8", {"metadata.version": 0}),  # below 3.3-IV0, a level is implied and never written
+        ("3.0", {"metadata.version": 1}),
+        ("3.1", {"metadata.version": 2}),
+        ("3.2", {"metadata.version": 3}),
         ("3.3", {"metadata.version": 7}),
         ("3.9", {"metadata.version": 21}),
         ("4.0", {"metadata.version": 25, "group.version": 1, "transaction.version": 2}),
@@ -280,6 +291,14 @@ SINCE_4_1 = {"group.version": 1, "transaction.version": 2, "eligible.leader.repl
 def test_the_controller_writes_the_features_of_the_version(version, features):
     builder = Builder(scenario(version), Kernel(0), Streams(1), Trace(None), Path("disks"))
     assert builder.settings.controller().controller.features == features
+
+
+@pytest.mark.parametrize(("version", "names_features"), [("3.2", False), ("3.3", True)])
+def test_before_3_3_servers_register_without_features(version, names_features):
+    builder = Builder(scenario(version), Kernel(0), Streams(1), Trace(None), Path("disks"))
+    logs = builder.settings.broker().metadata_log
+    assert bool(builder.settings.controller().controller.supported) is names_features
+    assert bool(logs.supported) is bool(logs.snapshots.supported) is names_features
 
 
 def test_a_share_group_of_4_1_has_its_feature_enabled():

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from sim.compiled import PURE_VARIABLE
+from sim.lifetime import end_with_parent
 from sim.scenario.loader import load_text
 from sim.scenario.run.runner import run
 
@@ -45,7 +46,8 @@ def _run(text: str, out: Path) -> bool:
 @cache
 def _beside() -> ProcessPoolExecutor:
     """One process, as each test worker has one core to itself; it ends with the worker."""
-    pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=end_with_parent)
     before = os.environ[PURE_VARIABLE]
     os.environ.update(COMPILED)
     try:

@@ -20,7 +20,7 @@ from sim.protocol.clients.producer.outcomes import Outcomes
 from sim.protocol.clients.producer.sequences import ProducerSequences
 from sim.protocol.controller import partitions as controller_partitions
 from sim.protocol.controller.elections import Elected, PartitionChange
-from sim.protocol.coordinator.group.coordinator import GroupCoordinator
+from sim.protocol.coordinator.group import coordinator
 from sim.protocol.kraft import raft as quorum
 from sim.protocol.messages.data import ProduceResult
 from sim.protocol.metadata import image as metadata
@@ -236,6 +236,4 @@ def everyone_gets_every_partition(monkeypatch):
 
 def commits_of_any_generation_are_taken(monkeypatch):
     """A coordinator does not fence members of former generations."""
-    monkeypatch.setattr(
-        GroupCoordinator, "_commit_error", lambda self, group, request: ErrorCode.NONE
-    )
+    monkeypatch.setattr(coordinator, "commit_error", lambda group, request: ErrorCode.NONE)

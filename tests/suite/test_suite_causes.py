@@ -11,9 +11,9 @@ from sim.faults.injector import FaultReport
 from sim.scenario.expect.stories import nearest_fault
 from sim.scenario.loader import load, load_text
 from sim.scenario.run.runner import run
-from sim.suite import chain, whatif
-from sim.suite.causes import causes
-from sim.suite.run_facts import RunFacts, Story
+from sim.suite.explain import chain, whatif
+from sim.suite.explain.causes import causes
+from sim.suite.explain.run_facts import RunFacts, Story
 from tests.scenarios.run_kit import CATALOGUE, text_of
 
 ONE = {"partitions": 1}

@@ -6,6 +6,7 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from sim.cli import app
@@ -116,6 +117,42 @@ def test_a_number_of_the_verdict_that_differs_is_outside(edit, name, place, othe
     assert outside(other, place / "real") == {name}
 
 
+def test_an_expectation_that_one_side_missed_is_outside(place, other):
+    shape = {"name": "lost_acked", "asked": "0", "held": True}
+    for run in (other, place / "real"):
+        change(run / "verdict.json", lambda v: v.update(expectations=[shape]))
+    assert outside(other, place / "real") == set()
+    missed = shape | {"held": False}
+    change(other / "verdict.json", lambda v: v.update(expectations=[missed]))
+    assert outside(other, place / "real") == {"expectation missed: lost_acked 0"}
+    change(place / "real" / "verdict.json", lambda v: v.update(expectations=[]))
+
+
+def test_a_take_over_is_the_first_assignment_of_partitions_after_a_fault(place, other, tmp_path):
+    """A member without partitions has taken over nothing."""
+    real = tmp_path / "real"
+    shutil.copytree(place / "real", real)
+
+    def after(seconds, partitions="orders-0"):
+        def edit(rows):
+            early = rows[0] | {"t_us": 1_500_000, "partitions": ""}
+            taken = rows[0] | {"t_us": 1_000_000 + seconds * 1_000_000, "partitions": partitions}
+            return [rows[0] | {"t_us": 500_000}, early, taken]
+
+        return edit
+
+    rewrite(real, "assignments", after(4))
+    rewrite(other, "assignments", after(4))
+    assert outside(other, real) == set()
+    rewrite(other, "assignments", after(6))
+    name = "take-over in group g after fault 0 (crash)"
+    assert outside(other, real) == {name}
+    row = next(
+        line for line in invoke("compare", other, real).output.splitlines() if line.startswith(name)
+    )
+    assert row.split("\t")[1:3] == ["6 s", "4 s"]
+
+
 def test_fail_overs_epochs_and_group_take_overs_that_differ_are_outside(place, other):
     def elected(rows):
         return [*rows, rows[-1] | {"t_us": 5_000_000, "role": "leader", "epoch": 7}]
@@ -197,6 +234,24 @@ def test_other_scales_and_scenarios_are_bad_input_with_what_differs(place, other
     text = refused(other, place / "real")
     assert "producers[shop].rate: 50/s | 100/s" in text
     assert "rehearsal with --scale 1" in text
+
+
+def with_cores(file, cost):
+    """The scenario with another cost of a request, which a rehearsal does not apply."""
+    plain = yaml.safe_load(file.read_text())
+    plain["cluster"].setdefault("cpu", {})["handler.request"] = cost
+    file.write_text(yaml.safe_dump(plain))
+
+
+def test_the_hardware_may_differ_between_simulated_and_real_but_not_among_the_simulated(
+    place, other, tmp_path
+):
+    with_cores(other / "scenario.yaml", "77us")
+    assert outside(other, place / "real") == set()
+    third = tmp_path / "third"
+    shutil.copytree(other, third)
+    with_cores(third / "scenario.yaml", "78us")
+    assert "cluster.cpu.handler.request: 77us | 78us" in refused(other, third, place / "real")
 
 
 def test_seeds_may_differ_and_interrupted_runs_may_not_be_compared(place, other):

@@ -13,9 +13,9 @@ from sim.cli.report import RERUN_MAX, for_report
 from sim.errors import SimulationError
 from sim.scenario.loader import load, load_text
 from sim.scenario.run.runner import run
-from sim.suite import chain, whatif
-from sim.suite.causes import causes
-from sim.suite.run_facts import RunFacts, Story
+from sim.suite.explain import chain, whatif
+from sim.suite.explain.causes import causes
+from sim.suite.explain.run_facts import RunFacts, Story
 from tests.scenarios.run_kit import CATALOGUE, ROOT, SHIPPED, text_of
 
 LOSES = {
@@ -122,7 +122,7 @@ def test_why_a_broker_ended_by_itself_is_told(tmp_path):
 
 def test_changes_are_tried_from_the_client_to_the_version():
     scenario = load_text(text_of(**LOSES, behaviours={"truncation": "kip101"}))
-    words = [change.words for change in whatif.changes(scenario)]
+    words = [change.words for change in whatif.changes(scenario, "lost_acked")]
     assert words[0] == "acks=all"
     assert words[-1] == "truncation: kip320"
     assert words.index("acks=all") < words.index("min.insync.replicas=2")

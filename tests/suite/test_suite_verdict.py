@@ -10,6 +10,7 @@ from sim.scenario.loader import load
 from sim.suite.cache import Cache
 from sim.suite.fault_outcomes import answer, closing, distinct, parse_budget, ranked, three
 from sim.suite.outcome import Outcome, from_json
+from sim.suite.pool import Pool, pool
 from sim.suite.single_faults import SingleFault, lasting, single_faults
 from sim.suite.survey import CARD, execute, prepare, untried
 from sim.units import SECOND
@@ -56,7 +57,9 @@ def surveyed(tmp_path, text, names=TWO, seeds=(1,), **options):
     cache = options.get("cache") or Cache(None)
     stop = options.get("stop") or (lambda: False)
     told = []
-    found = execute(survey, cache, 1, stop, lambda what, held: told.append((what, held)))
+    found = execute(
+        survey, cache, Pool(1, None), stop, lambda what, held: told.append((what, held))
+    )
     return {each.name: each for each in found}, survey, told
 
 
@@ -240,7 +243,8 @@ def test_every_fault_spares_a_sound_cluster_and_some_do_not_spare_a_weak_one(tmp
     for name, text in (("weak", WEAK), ("sound", SOUND)):
         (tmp_path / name).mkdir()
         survey = prepare(written(tmp_path / name, text), (), (1, 2), tmp_path / name / "out")
-        found = execute(survey, Cache(None), 2, lambda: False, lambda _what, _held: None)
+        with pool(2) as some:
+            found = execute(survey, Cache(None), some, lambda: False, lambda _what, _held: None)
         assert not any(each.errors for each in found)
         assert untried(survey, found) == 0
         outcome[name] = {each.name for each in found if each.lost}

@@ -1,6 +1,6 @@
 """Clients that promise "once" keep it under random faults; their loose twins do not, in some seeds.
 
-Source: KIP-98, KIP-447.
+Source: KIP-98, KIP-429, KIP-447, KIP-848.
 """
 
 import json
@@ -12,12 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.swarm.once import drawn
+from sim.protocol.clients.consumer.classic_protocol import ConsumerMembership
+from tests.swarm.once import drawn, forgotten, outcome
 
 ROOT = Path(__file__).parents[2]
 
+ONCE = ("lost_acked", "duplicated", "reordered", "unprocessed", "reprocessed", "orphaned")
+
 WRONG = {
-    "tasks": ("lost_acked", "duplicated", "reordered", "unprocessed", "reprocessed", "orphaned"),
+    "tasks": ONCE,
+    "cooperative tasks": ONCE,
+    "modern tasks": ONCE,
     "idempotent": ("lost_acked", "duplicated", "reordered"),
 }
 """What must be 0 in every seed."""
@@ -25,7 +30,7 @@ WRONG = {
 LOOSE = {"loose tasks": ("reprocessed",), "plain": ("duplicated", "reordered")}
 """What must be above 0 in some seeds."""
 
-FEW = {"tasks": (3, 1), "idempotent": (3, 1)}
+FEW = {"tasks": (3, 1), "cooperative tasks": (0, 1), "modern tasks": (2, 1), "idempotent": (3, 1)}
 """First seed and how many, where every test run looks."""
 
 BLOCK = 50
@@ -77,6 +82,43 @@ def test_what_random_runs_of_tasks_found_is_mended(seed, tmp_path):
     committed position of a partition that nobody led (495); offsets of a member whose group moved
     on while its transaction was verified (779)."""
     keeps("tasks", outcomes("tasks", seed, 1, tmp_path), 1)
+
+
+def test_only_what_a_restarted_leader_forgot_may_be_there_twice(tmp_path):
+    """Answers of several batches are lost, and their leader restarts before they are sent again.
+
+    Of both batches only the last is in its snapshot, so both are sent in the next epoch.
+    """
+    (told,) = outcomes("idempotent", 666, 1, tmp_path)
+    assert (told["forgotten"], told["duplicated"], told["lost_acked"]) == (18, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("restarted", "broker", "epoch", "count"),
+    [(5, 1, 1, 2), (9, 1, 1, 0), (5, 2, 1, 0), (5, 1, 0, 0)],
+    ids=["restarted in between", "restarted later", "another restarted", "same epoch"],
+)
+def test_a_copy_is_excused_by_a_restart_in_between_alone(restarted, broker, epoch, count):
+    batch = {"topic": "orders", "partition": 0, "producer_index": 0, "first_record": 7,
+             "record_count": 2, "as_leader": True, "broker": 1}  # fmt: skip
+    appends = [
+        {**batch, "t_us": 3, "producer_epoch": 0},
+        {**batch, "t_us": 8, "producer_epoch": epoch},
+    ]
+    assert forgotten(appends, [{"broker": broker, "t_us": restarted}]) == count
+
+
+def test_planted_a_member_that_rejoins_with_what_it_lost_is_found(monkeypatch, tmp_path):
+    """KAFKA-12983: it does not prepare again, when it is lost in the middle of a rebalance."""
+    forget = ConsumerMembership.forget
+
+    def forgetful(self, *given):
+        prepared = self._prepared
+        forget(self, *given)
+        self._prepared = prepared
+
+    monkeypatch.setattr(ConsumerMembership, "forget", forgetful)
+    assert outcome("cooperative tasks", 0, tmp_path)["reprocessed"] > 0
 
 
 @pytest.mark.slow

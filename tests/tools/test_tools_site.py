@@ -39,6 +39,11 @@ def test_a_link_between_files_becomes_one_between_pages(link, origin, page, fitt
     assert links.fitted(f"[x]({link})", origin, page) == f"[x]({fitted})"
 
 
+def test_a_test_has_no_page_and_is_named_without_a_link():
+    text = "| SimPy | [`test_a_trap`](tests/kernel/test_kernel_traps.py) |"
+    assert links.fitted(text, "README.md", "index.md") == "| SimPy | `test_a_trap` |"
+
+
 def test_what_a_fenced_block_shows_is_not_changed():
     text = "```md\n[x](docs/explore.md)\n```\n"
     assert links.fitted(text, "README.md", "index.md") == text

@@ -197,6 +197,21 @@ def test_listeners_hear_every_row_at_once_even_of_a_table_that_is_not_written():
     assert "messages" not in trace.digests
 
 
+def test_a_row_that_nobody_keeps_or_hears_is_counted_and_need_not_be_made():
+    trace = Trace(None, level="facts")
+    messages = trace.table("messages")
+    assert messages.leaves_out()
+    assert trace.counts["messages"] == 1
+    heard: list[tuple[object, ...]] = []
+    messages.listeners.append(heard.append)
+    assert not messages.leaves_out()
+    messages.add(message_row(1))
+    assert (heard, trace.counts["messages"]) == ([message_row(1)], 2)
+    for kept in (trace.table("appends"), Trace(None).table("messages")):
+        assert not kept.leaves_out()
+        assert kept.count == 0
+
+
 def test_the_row_at_which_a_listener_raises_is_still_recorded(tmp_path):
     trace = Trace(tmp_path)
 

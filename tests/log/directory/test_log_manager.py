@@ -215,3 +215,27 @@ def test_memory_is_bounded_however_much_is_written(tmp_path) -> None:
             assert len(log._tail._batches) < 600
     assert store._marks == []
     assert log.size_bytes > 100_000
+
+
+def test_a_checkpoint_whose_offsets_moved_has_another_text(tmp_path) -> None:
+    made = filled(tmp_path)
+    file = made.directories[0]
+    for offset in (1, 1, 2, 1):
+        made.checkpoint_high_watermarks({TP: offset, OTHER: 3})
+        assert made.read_high_watermarks() == {TP: offset, OTHER: 3}
+    made.checkpoint_high_watermarks({TP: 1})
+    assert checkpoints.read_offsets(file, checkpoints.HIGH_WATERMARKS) == {TP: 1}
+
+
+def test_a_directory_knows_that_one_of_its_logs_may_have_rolled(tmp_path) -> None:
+    config = LogConfig(segment_bytes=2 * batch().size_bytes)
+    made = manager(*stores(tmp_path, 2), config=config)
+    log = made.create(TP, TOPIC_ID)
+    first, second = made.directories
+    assert first.has_rolled, "a log that was opened may have rolled before"
+    for store in made.directories:
+        store.has_rolled = False
+    while len(log.segments) == 1:
+        log.append_as_leader(batch(log.log_end_offset), 0, NOW)
+    assert (first.has_rolled, second.has_rolled) == (log.store is first, log.store is second)
+    assert log.take_rolled() is not None

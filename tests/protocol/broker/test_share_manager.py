@@ -9,7 +9,7 @@ from sim.protocol.broker.replication.events import HighWatermarkMoved, Leadershi
 from sim.protocol.broker.share.config import ShareConfig
 from sim.protocol.broker.share.manager import ShareConnectionClosed, SharePartitionManager
 from sim.protocol.broker.share.partition import ACCEPT
-from sim.protocol.broker.share.persister import ATTEMPTS_MAX
+from sim.protocol.coordinator.share.persister import ATTEMPTS_MAX
 from sim.protocol.effects import Emit, Reply, Send, SetTimer
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.messages.share import (

@@ -8,6 +8,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.clients.consumer.fetcher import ConsumerFetcher
+from sim.protocol.coordinator.group.classic_state import commit_error
 from sim.protocol.coordinator.group.records import OffsetCommitRecord
 from sim.protocol.messages.data import FetchRequest
 from sim.protocol.messages.group import JoinGroupRequest, OffsetCommitRequest
@@ -369,7 +370,7 @@ def test_a_member_thought_dead_commits_nothing_when_it_returns():
     bench.produce(P0, 3)
     machine = zombie.machine
     request = OffsetCommitRequest("g", machine.member_id, machine.generation, ((P0, 99, 0),))
-    error = bench.brokers[1].machine._commit_error(bench.brokers[1].machine.group("g"), request)
+    error = commit_error(bench.brokers[1].machine.group("g"), request)
     assert error is ErrorCode.UNKNOWN_MEMBER_ID
 
 

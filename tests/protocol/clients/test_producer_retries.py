@@ -231,6 +231,36 @@ def test_a_batch_too_large_for_the_broker_goes_in_parts():
     assert max(done.record_count for _, done in run.done) <= 3
 
 
+@pytest.mark.parametrize(
+    ("config", "outcome", "error"),
+    [
+        ({"halves_parts": False}, "unknown", "REQUEST_TIMED_OUT"),  # expired while it was in flight
+        ({"splits_batches": False}, "failed", "MESSAGE_TOO_LARGE"),
+    ],
+)
+def test_before_4_2_records_of_a_batch_above_the_topics_limit_and_within_batch_size_fail(
+    config, outcome, error
+):
+    """KAFKA-8350: it is sent as it is, again and again. Before KIP-126 its first answer ends it."""
+    asked = []
+
+    def answer(run, p, draft):
+        asked.append(len(draft.intended_us))
+        return (E.MESSAGE_TOO_LARGE, -1, None) if len(draft.intended_us) > 3 else None
+
+    limits = {"delivery_timeout_us": SECOND, "request_timeout_us": SECOND // 2}
+    run = world([200_000] * 20, partitions=1, config={**config, **limits})
+    run.answer = answer
+    run.run(5 * SECOND)
+    assert sum(done.record_count for _, done in run.done) == 20
+    assert {(done.outcome, done.error, done.record_count) for _, done in run.done} == {
+        (outcome, error, 20)
+    }
+    assert set(asked) == {20}
+    assert (len(asked) == 1) == (outcome == "failed")
+    assert len(asked) == 1 or len(asked) > 100
+
+
 def test_a_single_record_too_large_for_the_broker_fails():
     run = world([200_000], partitions=1)
     run.answer = lambda run, p, draft: (E.MESSAGE_TOO_LARGE, -1, None)

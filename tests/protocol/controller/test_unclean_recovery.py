@@ -7,10 +7,11 @@ from sim.ids import NO_LEADER
 from sim.protocol.broker.replication.log_ends import ends_of_logs
 from sim.protocol.controller.elections import PartitionChange
 from sim.protocol.controller.partitions import RECOVERY_MANAGER
-from sim.protocol.controller.unclean_recovery import RETRY_US, TIMEOUT_US
+from sim.protocol.controller.types import ControllerConfig
+from sim.protocol.controller.unclean_recovery import RETRY_US
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.kraft.types import LeadershipChanged
-from sim.protocol.messages.admin import ElectLeadersRequest
+from sim.protocol.messages.admin import ElectLeadersRequest, IncrementalAlterConfigsRequest
 from sim.protocol.messages.leader_epochs import (
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
@@ -22,12 +23,14 @@ from tests.protocol.broker.replica_kit import Bench, P, ToyLog, state
 from tests.protocol.controller.controller_kit import ORDERS, SECOND, Desk
 
 ON = ServerFile(-1, {RECOVERY_MANAGER: "true"})
+STRATEGY = "unclean.recovery.strategy"
+TIMEOUT_US = ControllerConfig().unclean_recovery_timeout_us
 
 
-def aggressive(*, file=ON, allowed="true", elr=False):
+def aggressive(*, file=ON, allowed="true", elr=False, configs=(), **config):
     """Broker 1 leads alone, 2 and 3 are alive and not in the ISR; then 1 goes away."""
-    desk = Desk(elr=elr, file=file)
-    desk.create(configs=(("unclean.leader.election.enable", allowed),))
+    desk = Desk(elr=elr, file=file, **config)
+    desk.create(configs=(("unclean.leader.election.enable", allowed), *configs))
     for broker in (2, 3):
         desk.beat(broker, want_fence=True)
         desk.join(broker, incarnation=f"b{broker}", previous=desk.epochs[broker])
@@ -167,13 +170,54 @@ def test_without_elr_and_leave_nobody_is_asked_until_an_administrator_requests_i
     assert asked(desk) == [2, 3]
 
 
+# -- unclean.recovery.strategy ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("allowed", "strategy", "queried"),
+    [
+        ("false", "Aggressive", [2, 3]),
+        ("true", "Balanced", []),
+        ("true", "None", []),
+        ("true", "", [2, 3]),
+        ("false", "", []),
+    ],
+)
+def test_the_strategy_of_a_topic_counts_instead_of_its_unclean_election(allowed, strategy, queried):
+    desk = aggressive(allowed=allowed, configs=((STRATEGY, strategy),))
+    assert asked(desk) == queried
+
+
+def test_a_topic_without_a_strategy_has_the_brokers():
+    file = ServerFile(-1, {**ON.settings, STRATEGY: "None"})
+    assert asked(aggressive(file=file)) == []
+    assert asked(aggressive(file=file, configs=((STRATEGY, "Aggressive"),))) == [2, 3]
+
+
+def test_a_strategy_that_becomes_aggressive_begins_a_recovery():
+    desk = aggressive(allowed="false", configs=((STRATEGY, "None"),))
+    assert asked(desk) == []
+    desk.ask(IncrementalAlterConfigsRequest("orders", ((STRATEGY, "Aggressive"),)))
+    assert asked(desk) == [2, 3]
+
+
+def test_the_timeout_of_a_recovery_is_a_setting():
+    desk = aggressive(unclean_recovery_timeout_us=7 * SECOND)
+    begun = desk.now
+    answer(desk, 2, 1_000)
+    fire(desk, begun + 7 * SECOND - 1)
+    assert desk.state().leader == NO_LEADER
+    fire(desk, begun + 7 * SECOND)
+    assert desk.state().leader == 2
+
+
 # -- Balanced: ISR and ELR are lost ----------------------------------------------------------------
 
 
-def lost_everywhere():
+def lost_everywhere(**configs):
     """All three die at once; 1 is back first, then 2, and each may have lost data."""
     desk = Desk(file=ON)
-    desk.create(configs=(("min.insync.replicas", "2"),))
+    desk.create(configs=(("min.insync.replicas", "2"), *configs.items()))
     desk.pass_time(13 * SECOND)
     desk.join(1, incarnation="b")
     desk.join(2, incarnation="b")
@@ -191,6 +235,22 @@ def test_balanced_waits_for_the_whole_last_known_elr():
     answer(desk, 2, 900)
     answer(desk, 1, 800)
     assert (desk.state().leader, desk.state().last_known_eligible) == (2, ())
+
+
+def test_none_leaves_lost_replicas_to_an_administrator():
+    desk = lost_everywhere(**{STRATEGY: "None"})
+    desk.join(3, incarnation="b")
+    found = desk.state()
+    assert (found.leader, found.in_sync, found.eligible) == (NO_LEADER, (), ())
+    assert asked(desk) == []
+    desk.ask(ElectLeadersRequest("unclean", (ORDERS,)))
+    assert asked(desk) == [1, 2, 3]
+
+
+def test_an_aggressive_recovery_does_not_wait_for_an_eligible_replica():
+    desk = lost_everywhere(**{STRATEGY: "Aggressive"})
+    assert desk.state().eligible == (3,)
+    assert {s.to for s in desk.sends} == {1, 2}
 
 
 def test_balanced_begins_again_when_a_member_of_the_last_known_elr_does_not_answer_in_time():
@@ -245,3 +305,11 @@ def test_a_broker_answers_for_its_logs_whoever_leads():
     assert ends_of_logs(hosted, GetReplicaLogInfoRequest(2, (P,))).replicas == (
         ReplicaLogInfo(P, E.KAFKA_STORAGE_ERROR),
     )
+
+
+def test_an_epoch_of_which_no_record_was_written_is_not_the_last_written_one():
+    """A process that starts leads in its own view, where its former session still lasts."""
+    bench = Bench(log=lambda: ToyLog([(0, 0), (2, 9)], 9))
+    bench.apply(state(leader=1, epoch=4))
+    response = ends_of_logs(bench.managers[2].hosted, GetReplicaLogInfoRequest(2, (P,)))
+    assert response.replicas == (ReplicaLogInfo(P, E.NONE, 0, 4, 9),)

@@ -8,6 +8,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import OFFSETS_TOPIC, TopicPartition
 from sim.protocol.assignors.subscription import Subscription
 from sim.protocol.coordinator.group import context as group_desk
+from sim.protocol.coordinator.group import coordinator as coordinators
 from sim.protocol.coordinator.group.context import GroupConfig
 from sim.protocol.coordinator.group.coordinator import GroupCoordinator
 from sim.protocol.coordinator.group.records import (
@@ -316,7 +317,7 @@ def test_a_commit_of_an_old_generation_is_refused():
 
 
 def test_planted_a_commit_of_an_old_generation_is_caught(monkeypatch):
-    monkeypatch.setattr(GroupCoordinator, "_commit_error", lambda *_: ErrorCode.NONE)
+    monkeypatch.setattr(coordinators, "commit_error", lambda *_: ErrorCode.NONE)
     assert not stale_commit_is_refused(coordinator())
 
 

@@ -3,12 +3,20 @@
 import pytest
 
 from sim.error_codes import ErrorCode
-from sim.ids import TopicPartition, uuid_text
+from sim.ids import SHARE_STATE_TOPIC, TopicPartition, uuid_text
 from sim.protocol.assignors.registry import partition_for_group
-from sim.protocol.coordinator.group.assignors import TopicDescription
-from sim.protocol.coordinator.group.context import GroupConfig, ModernGroupConfig
+from sim.protocol.coordinator.group.assignors.registry import TopicDescription
+from sim.protocol.coordinator.group.assignors.simple import simple_assignor
+from sim.protocol.coordinator.group.consumer_group_records import (
+    SharedTopic,
+    ShareStatePartitionsRecord,
+)
+from sim.protocol.coordinator.group.context import (
+    GroupConfig,
+    ModernGroupConfig,
+    ShareStatesConfig,
+)
 from sim.protocol.coordinator.group.coordinator import GroupCoordinator
-from sim.protocol.coordinator.group.simple_assignor import simple_assignor
 from sim.protocol.coordinator.log import (
     AppendRecords,
     PartitionElected,
@@ -17,15 +25,17 @@ from sim.protocol.coordinator.log import (
 )
 from sim.protocol.coordinator.share.coordinator import ShareCoordinator, ShareCoordinatorConfig
 from sim.protocol.coordinator.share.records import ShareSnapshotRecord, ShareUpdateRecord
-from sim.protocol.effects import Emit, Reply
-from sim.protocol.events import RequestReceived, TimerFired
+from sim.protocol.effects import Emit, Reply, Send, SetTimer
+from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.messages.share import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
     ReadShareGroupStateRequest,
     ShareGroupHeartbeatRequest,
     WriteShareGroupStateRequest,
 )
 from sim.protocol.messages.share_records import RecordState, ShareKey, StateBatch
-from sim.protocol.metadata.image import MetadataImage
+from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.records import consumer_offsets as group_coordinator
 from sim.records import share_group_state as share_state_codec
 from sim.units import SECOND
@@ -36,20 +46,28 @@ LATER = StateBatch(10, 19, RecordState.AVAILABLE, 2)
 
 
 def image():
+    """Two partitions of jobs; broker 9 leads all of the share coordinators' topic."""
     found = MetadataImage()
     found.topic_ids = {"jobs": uuid_text("jobs")}
     found.topic_names = {uuid_text("jobs"): "jobs"}
-    found.partition_counts = {"jobs": 2}
+    found.partition_counts = {"jobs": 2, SHARE_STATE_TOPIC: 1}
+    keeps = PartitionRegistration("s", (9,), (9,), 9, 0, 0)
+    found.partitions = {TopicPartition(SHARE_STATE_TOPIC, 0): keeps}
+    found.brokers = {
+        9: BrokerRegistration(9, 1, "i", "", fenced=False, in_controlled_shutdown=False)
+    }
     return found
 
 
 class Table:
-    """One coordinator, whose writes are committed at once unless it is told otherwise."""
+    """One coordinator, whose writes are committed at once unless it is set otherwise."""
 
     def __init__(self, machine, home, records=()):
         self.machine = machine
         self.log, self.rows, self.answers, self.open = list(records), [], {}, []
+        self.timers = {}
         self.holds_writes = False
+        self.holds_states, self.asked, self.now = False, [], 0
         self._token = 0
         self.give(PartitionElected(home, 0, tuple(records)), 0)
 
@@ -61,8 +79,21 @@ class Table:
                 self.rows.append((effect.table, *effect.row))
             elif isinstance(effect, AppendRecords):
                 self.open.append(effect)
+            elif isinstance(effect, Send):
+                self.asked.append(effect)
+            elif isinstance(effect, SetTimer):
+                self.timers[effect.name] = effect.at
         while self.open and not self.holds_writes:
             self.settle(now)
+        while self.asked and not self.holds_states:
+            self.made(now)
+
+    def made(self, now, error=ErrorCode.NONE):
+        """A share coordinator answers the request that was sent first."""
+        sent = self.asked.pop(0)
+        assert isinstance(sent.request, InitializeShareGroupStateRequest)
+        response = InitializeShareGroupStateResponse(error)
+        self.give(ResponseReceived(sent.to, sent.correlation, response), now)
 
     def settle(self, now, error=ErrorCode.NONE):
         effect = self.open.pop(0)
@@ -79,12 +110,21 @@ class Table:
 HOME = partition_for_group(KEY.text)
 
 
-def keeper(records=(), **config):
+def bare(records=(), **config):
+    """A coordinator that has only these records."""
     settings = ShareCoordinatorConfig(append_linger_us=0, **config)
     return Table(ShareCoordinator(1, settings, image), HOME, records)
 
 
-def write(table, *batches, start=0, leader=1, state=0):
+INITIAL = ShareSnapshotRecord(KEY, 0, 3, -1, -1, (), 5)
+"""As the group coordinator has made it, at epoch 3."""
+
+
+def keeper(records=(INITIAL,), **config):
+    return bare(records, **config)
+
+
+def write(table, *batches, start=0, leader=1, state=3):
     return table.ask(WriteShareGroupStateRequest(KEY, state, leader, start, batches))
 
 
@@ -94,11 +134,39 @@ def read(table, leader=1):
 
 def test_the_first_leader_finds_nothing_and_leaves_its_epoch():
     table = keeper()
-    told = read(table)
-    assert (told.error, told.start_offset, told.batches) == (ErrorCode.NONE, -1, ())
-    assert table.log == [ShareSnapshotRecord(KEY, 0, 0, 1, -1, (), table.log[0].timestamp_ms)]
+    answer = read(table)
+    assert (answer.error, answer.state_epoch) == (ErrorCode.NONE, 3)
+    assert (answer.start_offset, answer.batches) == (-1, ())
+    assert table.log == [INITIAL, ShareUpdateRecord(KEY, 0, 1, -1, ())]
     read(table)
-    assert len(table.log) == 1
+    assert len(table.log) == 2
+
+
+def initialize(table, state=3):
+    return table.ask(InitializeShareGroupStateRequest(KEY, state))
+
+
+def test_a_share_partition_without_a_state_is_neither_read_nor_written():
+    table = bare()
+    assert read(table).error is ErrorCode.INVALID_REQUEST
+    assert write(table, DONE).error is ErrorCode.INVALID_REQUEST
+    assert table.log == []
+    assert initialize(table).error is ErrorCode.NONE
+    assert table.log[0].state_epoch == 3
+    assert read(table).error is ErrorCode.NONE
+
+
+def test_a_state_that_is_made_again_has_no_records_and_keeps_its_fences():
+    table = keeper()
+    read(table, leader=2)
+    write(table, DONE, leader=2)
+    assert initialize(table, state=2).error is ErrorCode.FENCED_STATE_EPOCH
+    assert initialize(table, state=4).error is ErrorCode.NONE
+    snapshot = table.log[-1]
+    assert (snapshot.snapshot_epoch, snapshot.state_epoch, snapshot.leader_epoch) == (1, 4, -1)
+    assert (snapshot.start_offset, snapshot.batches) == (-1, ())
+    assert read(table, leader=1).error is ErrorCode.FENCED_LEADER_EPOCH
+    assert write(table, DONE, leader=2, state=3).error is ErrorCode.FENCED_STATE_EPOCH
 
 
 def test_what_was_written_the_next_leader_reads_at_the_next_coordinator():
@@ -106,11 +174,11 @@ def test_what_was_written_the_next_leader_reads_at_the_next_coordinator():
     read(table)
     write(table, DONE)
     write(table, LATER, start=10)
-    assert [type(record) for record in table.log[1:]] == [ShareUpdateRecord] * 2
+    assert [type(record) for record in table.log[1:]] == [ShareUpdateRecord] * 3
     batch = share_state_codec.batch_for(table.log, 1_000)
     after = keeper(share_state_codec.records_in([batch]))
-    told = read(after, leader=2)
-    assert (told.start_offset, told.batches) == (10, (LATER,))
+    answer = read(after, leader=2)
+    assert (answer.start_offset, answer.batches) == (10, (LATER,))
 
 
 def test_after_so_many_updates_comes_a_snapshot_of_everything():
@@ -118,10 +186,11 @@ def test_after_so_many_updates_comes_a_snapshot_of_everything():
     write(table, DONE)
     write(table, LATER)
     write(table, StateBatch(20, 20, RecordState.ARCHIVED, 1))
-    snapshot = table.log[-1]
-    assert isinstance(snapshot, ShareSnapshotRecord)
-    assert snapshot.snapshot_epoch == 1
-    assert snapshot.batches == (DONE, LATER, StateBatch(20, 20, RecordState.ARCHIVED, 1))
+    kinds = [ShareSnapshotRecord, ShareUpdateRecord, ShareSnapshotRecord, ShareUpdateRecord]
+    assert [type(record) for record in table.log] == kinds
+    snapshot = table.log[2]
+    assert (snapshot.snapshot_epoch, snapshot.state_epoch) == (1, 3)
+    assert snapshot.batches == (DONE, LATER)
 
 
 def test_a_leader_that_was_deposed_is_fenced():
@@ -165,8 +234,8 @@ def test_a_topic_that_is_gone_has_no_states():
     other = ShareKey("workers", uuid_text("gone"), 0)
     home = partition_for_group(other.text)
     table.give(PartitionElected(home, 0, ()), 0)
-    told = table.ask(ReadShareGroupStateRequest(other, 1))
-    assert told.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    answer = table.ask(InitializeShareGroupStateRequest(other, 1))
+    assert answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 # -- groups ---------------------------------------------------------------------------------------
@@ -174,8 +243,12 @@ def test_a_topic_that_is_gone_has_no_states():
 GROUP_HOME = partition_for_group("workers")
 
 
-def group_table(records=()):
-    config = GroupConfig(append_linger_us=0, share=ModernGroupConfig(max_size=3))
+def group_table(records=(), **states):
+    config = GroupConfig(
+        append_linger_us=0,
+        share=ModernGroupConfig(max_size=3),
+        share_states=ShareStatesConfig(**states),
+    )
     machine = GroupCoordinator(1, 1, config, image)
     return Table(machine, GROUP_HOME, records)
 
@@ -194,11 +267,12 @@ def jobs(*numbers):
 
 def test_members_may_share_a_partition_and_nobody_waits():
     table = group_table()
-    assert join(table, "a").assignment == jobs(0, 1)
-    told = [join(table, "b"), join(table, "c")]
-    assert all(len(each.assignment) == 1 for each in told[1:])
-    kept = beat(table, "a", 1)
-    assert (kept.error, kept.member_epoch) == (ErrorCode.NONE, 3)
+    assert join(table, "a").assignment == ()
+    assert beat(table, "a", 1).assignment == jobs(0, 1)
+    answers = [join(table, "b"), join(table, "c")]
+    assert all(len(each.assignment) == 1 for each in answers[1:])
+    kept = beat(table, "a", 2)
+    assert (kept.error, kept.member_epoch) == (ErrorCode.NONE, 4)
     everybody = table.machine.share_group("workers").members.values()
     owned = sorted(place.partition for member in everybody for place in member.assigned)
     assert set(owned) == {0, 1}
@@ -227,9 +301,144 @@ def test_another_coordinator_finds_the_group_in_kafkas_bytes():
     batch = group_coordinator.batch_for(table.log, 1_000)
     read_back = group_coordinator.records_in([batch])
     assert read_back == tuple(table.log)
+    assert any(isinstance(record, ShareStatePartitionsRecord) for record in read_back)
     after = group_table(read_back)
     assert after.machine.share_group("workers") == table.machine.share_group("workers")
     assert after.machine.consumer_group("workers") is None
+
+
+# -- states of share partitions --------------------------------------------------------------------
+
+BOTH = (SharedTopic(uuid_text("jobs"), "jobs", (0, 1)),)
+
+
+def states(table):
+    """What the log says last of the group's share partitions."""
+    found = [r for r in table.log if isinstance(r, ShareStatePartitionsRecord)]
+    return found[-1].initializing, found[-1].initialized
+
+
+def reasons(table):
+    return [row[-1] for row in table.rows if row[0] == "groups"]
+
+
+def waiting():
+    """A group whose member waits until share coordinators answer."""
+    table = group_table()
+    table.holds_states = True
+    assert join(table, "a").assignment == ()
+    return table
+
+
+def test_a_member_gets_a_partition_only_when_it_has_a_state():
+    table = waiting()
+    assert states(table) == (BOTH, ())
+    asked = [(send.to, send.request) for send in table.asked]
+    keys = [ShareKey("workers", uuid_text("jobs"), number) for number in (0, 1)]
+    assert asked == [(9, InitializeShareGroupStateRequest(key, 1, -1)) for key in keys]
+    assert beat(table, "a", 1, now=5 * SECOND).assignment is None
+    table.made(6 * SECOND)
+    assert states(table) == (BOTH, ())  # the other one is still without an answer
+    table.made(7 * SECOND)
+    assert states(table) == ((), BOTH)
+    assert reasons(table)[-1] == "share partitions initialized"
+    given = beat(table, "a", 1, now=10 * SECOND)
+    assert (given.assignment, given.member_epoch) == (jobs(0, 1), 2)
+    assert beat(table, "a", 2, now=15 * SECOND).assignment is None
+    assert table.machine.share_group("workers").epoch == 2
+
+
+def test_nothing_is_asked_before_the_note_of_it_is_committed():
+    table = group_table()
+    table.holds_writes = table.holds_states = True
+    join(table, "a")
+    assert table.asked == []
+    table.settle(0)
+    assert len(table.asked) == 2
+    failed = group_table()
+    failed.holds_writes = failed.holds_states = True
+    join(failed, "a")
+    failed.settle(0, ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert failed.asked == []
+
+
+def test_after_an_error_the_next_heartbeat_asks_again_for_all_of_them():
+    table = waiting()
+    table.made(0)
+    table.made(0, ErrorCode.FENCED_STATE_EPOCH)
+    assert states(table) == ((), ())
+    assert reasons(table)[-1] == "share partitions not initialized: FENCED_STATE_EPOCH"
+    assert table.asked == []
+    beat(table, "a", 1, now=5 * SECOND)
+    assert states(table) == (BOTH, ())
+    assert len(table.asked) == 2
+
+
+def test_without_an_answer_a_heartbeat_asks_again_after_the_interval():
+    table = waiting()
+    for at in (5, 10, 29):
+        beat(table, "a", 1, now=at * SECOND)
+    assert len(table.asked) == 2
+    beat(table, "a", 1, now=30 * SECOND)
+    assert len(table.asked) == 4
+    quick = group_table(retry_us=10 * SECOND)
+    quick.holds_states = True
+    join(quick, "a")
+    beat(quick, "a", 1, now=9 * SECOND)
+    assert len(quick.asked) == 2
+    beat(quick, "a", 1, now=10 * SECOND)
+    assert len(quick.asked) == 4
+
+
+def test_a_share_coordinator_that_is_loading_is_asked_five_times_with_longer_waits():
+    table = waiting()
+    (first, other) = table.asked
+    table.asked = [first]
+    table.made(0, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    waits, now = [], 0
+    for _ in range(4):
+        name, at = next((n, at) for n, at in table.timers.items() if n.startswith("share-state"))
+        waits.append(at - now)
+        del table.timers[name]
+        now = at
+        table.give(TimerFired(name), now)
+        sent = table.asked.pop()
+        table.give(RequestFailed(9, sent.correlation, ErrorCode.REQUEST_TIMED_OUT), now)
+    assert [round(wait / SECOND) for wait in waits] == [1, 2, 4, 8]
+    table.give(ResponseReceived(9, other.correlation, InitializeShareGroupStateResponse(
+        ErrorCode.NONE)), now)  # fmt: skip
+    assert states(table) == ((), ())
+    assert reasons(table)[-1].startswith("share partitions not initialized")
+
+
+def test_the_next_coordinator_asks_again_an_interval_after_its_beginning():
+    table = waiting()
+    batch = group_coordinator.batch_for(table.log, 1_000)
+    after = Table(
+        GroupCoordinator(2, 1, GroupConfig(append_linger_us=0), image), GROUP_HOME + 1, ()
+    )
+    after.holds_states = True
+    loaded = PartitionElected(GROUP_HOME, 1, group_coordinator.records_in([batch]))
+    after.give(loaded, 100 * SECOND)
+    beat(after, "a", 1, now=129 * SECOND)
+    assert after.asked == []
+    beat(after, "a", 1, now=130 * SECOND)
+    assert len(after.asked) == 2
+
+
+@pytest.mark.parametrize(("of_subscribed", "epochs"), [(True, [3, 3, 3]), (False, [4, 5, 6])])
+def test_until_4_1_a_topic_without_subscribers_began_an_epoch_with_each_heartbeat(
+    of_subscribed, epochs
+):
+    table = group_table(of_subscribed=of_subscribed, waits_for_target=False)
+    join(table, "a")
+    beat(table, "a", 1)
+    beat(table, "a", 2, topics=())
+    seen = []
+    for _ in range(3):
+        epoch = table.machine.share_group("workers").epoch
+        seen.append(beat(table, "a", epoch).member_epoch)
+    assert seen == epochs
 
 
 # -- the assignor ---------------------------------------------------------------------------------

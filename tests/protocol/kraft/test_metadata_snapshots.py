@@ -4,6 +4,7 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import SnapshotId, TopicPartition
+from sim.protocol.acls import Acl
 from sim.protocol.kraft.log import SnapshotPart
 from sim.protocol.kraft.metadata_snapshot import (
     SnapshotConfig,
@@ -20,6 +21,7 @@ from sim.protocol.messages.quorum import (
 )
 from sim.protocol.metadata import records as mr
 from sim.protocol.metadata.image import MetadataImage
+from sim.scenario.settings.facts import supported_features
 from tests.protocol.kraft.quorum_kit import SECOND, B, fetch, follower, leader
 
 RECORDS = (
@@ -76,6 +78,46 @@ def test_the_metadata_version_comes_first_and_deleted_topics_are_not_in_it():
         mr.FeatureLevelRecord, mr.RegisterBrokerRecord, mr.TopicRecord, mr.PartitionRecord,
         mr.ConfigRecord, mr.ProducerIdsRecord,
     ]  # fmt: skip
+
+
+RIGHT = Acl("topic", "t", "literal", "User:a", "*", "Read", "allow")
+EVERY_PART = (
+    mr.DelegationTokenRecord("User:a", "User:a", (), 1, 2, 3, "t-1"),
+    mr.AccessControlEntryRecord("acl-1", RIGHT),
+    mr.ClientQuotaRecord((("user", "a"),), "producer_byte_rate", 1.0),
+    mr.ConfigRecord(mr.GROUP_RESOURCE, "g", "consumer.session.timeout.ms", "50000"),
+    mr.RegisterControllerRecord(3000, "i3000", ()),
+)
+
+
+def test_its_parts_come_in_the_order_in_which_kafka_writes_them():
+    """``MetadataImage.write``, alike in 3.6, 3.9, 4.1 and 4.3; each part's own ``write``."""
+    records = image_records(replayed((*EVERY_PART, *RECORDS)))
+    assert list(dict.fromkeys(type(record) for record in records)) == [
+        mr.FeatureLevelRecord,
+        *(mr.RegisterBrokerRecord, mr.RegisterControllerRecord),
+        *(mr.TopicRecord, mr.PartitionRecord),
+        mr.ConfigRecord,
+        mr.ClientQuotaRecord,
+        mr.ProducerIdsRecord,
+        mr.AccessControlEntryRecord,
+        mr.DelegationTokenRecord,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("release", "level", "has_state"),
+    [("3.3", 7, False), ("3.4", 8, True), ("3.9", 7, False), ("3.9", 21, True), ("4.0", 21, False)],
+)
+def test_only_servers_of_3_4_to_3_9_write_the_state_of_a_migration(release, level, has_state):
+    """A 4.0 server writes none while metadata.version is still that of 3.9."""
+    image = replayed((*RECORDS, mr.FeatureLevelRecord("metadata.version", level)))
+    records = list(image_records(image, supported_features(release)))
+    assert records[:2] == [
+        mr.FeatureLevelRecord("metadata.version", level), mr.FeatureLevelRecord("group.version", 1)
+    ]  # fmt: skip
+    assert (records[2] == mr.ZkMigrationStateRecord(0)) == has_state
+    assert records.count(mr.ZkMigrationStateRecord(0)) == has_state
 
 
 def test_loading_over_another_state_tells_what_is_gone_new_or_different_and_nothing_else():

@@ -371,6 +371,11 @@ SHARE = [
                 "topics": ids(n, **ACKNOWLEDGED)}),
     (lambda n: share.ShareAcknowledgeResponse(NONE, tuple((p, NONE) for p in places(n))),
      lambda n: {"responses": ids(n)}),
+    (lambda n: share.InitializeShareGroupStateRequest(
+        share_records.ShareKey("billing", UUID, 0), 1),
+     lambda n: {"groupId": "billing", "topics": [{"partitions": [{}]}]}),
+    (lambda n: share.InitializeShareGroupStateResponse(NONE),
+     lambda n: {"results": [{"partitions": [{}]}]}),
     (lambda n: share.ReadShareGroupStateRequest(share_records.ShareKey("billing", UUID, 0), 0),
      lambda n: {"groupId": "billing", "topics": [{"partitions": [{}]}]}),
     (lambda n: share.ReadShareGroupStateResponse(NONE, 0, 0, states(n)),
@@ -395,7 +400,27 @@ SASL = [
      lambda n: {"authBytes": TOKEN * n}),
 ]  # fmt: skip
 
-FILLED = [*ADMIN, *CLUSTER, *DATA, *GROUP, *QUORUM_MESSAGES, *TRANSACTION, *SHARE, *SASL]
+OWNER = security.TokenRequester("User:shop")
+PERSON = {"principalType": "User", "principalName": "shop"}
+HMAC = b"\x07" * 64
+
+TOKENS = [
+    (lambda n: security.CreateDelegationTokenRequest(UUID, OWNER, ("User:ops",) * n, 1_000),
+     lambda n: {"ownerPrincipalType": None, "ownerPrincipalName": None, "maxLifetimeMs": 1_000,
+                "renewers": each(n, principalType="User", principalName="ops")}),
+    (lambda n: security.CreateDelegationTokenResponse(
+        NONE, "User:shop", 1, 2, 3, UUID, HMAC[:n]),
+     lambda n: PERSON | {"tokenRequesterPrincipalType": "User", "hmac": HMAC[:n],
+                         "tokenRequesterPrincipalName": "shop", "tokenId": UUID}),
+    (lambda n: security.RenewDelegationTokenRequest(HMAC * n, OWNER),
+     lambda n: {"hmac": HMAC * n}),
+    (lambda _: security.RenewDelegationTokenResponse(NONE, 1), lambda _: {}),
+    (lambda n: security.ExpireDelegationTokenRequest(HMAC * n, OWNER),
+     lambda n: {"hmac": HMAC * n}),
+    (lambda _: security.ExpireDelegationTokenResponse(NONE, 1), lambda _: {}),
+]  # fmt: skip
+
+FILLED = [*ADMIN, *CLUSTER, *DATA, *GROUP, *QUORUM_MESSAGES, *TRANSACTION, *SHARE, *SASL, *TOKENS]
 """Pairs of functions of the number of elements: an instance, and what Kafka's message has."""
 
 OTHER_NAMES = {

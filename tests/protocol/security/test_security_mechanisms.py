@@ -18,6 +18,7 @@ from sim.protocol.security.client import SaslClientAuthenticator
 from sim.protocol.security.config import MECHANISMS, Certificate, ClientSecurity, ListenerSecurity
 from sim.protocol.security.mechanisms import Failed, PlainServer, ScramClient, ScramServer
 from sim.protocol.security.server import ServerAuthenticator
+from sim.protocol.security.tokens import TokenCache
 from sim.units import SECOND
 
 USERS = {"shop": "shop-secret", "a,b=c": "odd"}
@@ -28,7 +29,9 @@ def listener(protocol="SASL_PLAINTEXT", mechanisms=MECHANISMS, **more):
 
 
 def server(security=None, certificate=None, *, encrypted=False):
-    return ServerAuthenticator(security or listener(), certificate, "3rfc", encrypted=encrypted)
+    return ServerAuthenticator(
+        security or listener(), certificate, "3rfc", TokenCache(""), encrypted=encrypted
+    )
 
 
 def client(mechanism="PLAIN", user="shop", password="shop-secret"):
@@ -63,7 +66,7 @@ def test_scram_computes_what_rfc_7677_has_in_its_example():
         b"p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
     )
     assert ours.answer(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=") is None
-    other = ScramServer("SCRAM-SHA-256", {"user": "pencil"}, "x")
+    other = ScramServer("SCRAM-SHA-256", {"user": "pencil"}, "x", TokenCache(""))
     other.answer(ours.first())
     signed = b64encode(b"\0" * 32)
     with pytest.raises(Failed):
@@ -76,7 +79,8 @@ def test_a_server_of_scram_accepts_the_proof_of_rfc_7677(monkeypatch):
     keys = [scram.sign("SCRAM-SHA-256", salted, text) for text in (b"Client Key", b"Server Key")]
     kept = scram.ScramCredential(salt, scram.hashed("SCRAM-SHA-256", keys[0]), keys[1])
     monkeypatch.setattr(scram, "credential", lambda *_: kept)
-    theirs = ScramServer("SCRAM-SHA-256", {"user": "pencil"}, "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
+    nonce = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+    theirs = ScramServer("SCRAM-SHA-256", {"user": "pencil"}, nonce, TokenCache(""))
     theirs.answer(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
     answered = theirs.answer(
         b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,"

@@ -38,6 +38,8 @@ LATE_RETURN = [
     },
 ]  # fmt: skip
 """The other follower has at once what broker-3, unfenced again, gets 200 ms later."""
+ALWAYS_WRITTEN = {"partitions": 1, "replicas": [["broker-1", "broker-2", "broker-3"]]}
+"""Of several partitions a producer without keys leaves all but one for the time of a batch."""
 NO_ANSWERS = {
     "at": "2s", "do": "partition", "between": "leader of orders-0", "and": "shop",
     "one-way": True, "for": "5s",
@@ -126,7 +128,7 @@ CASES = [
     Case(
         planted.joins_the_isr_while_behind,
         "in-sync-complete",
-        {"faults": LATE_RETURN, "lasts": "20s"},
+        {"faults": LATE_RETURN, "lasts": "20s", "topic": ALWAYS_WRITTEN},
     ),
     Case(
         planted.follower_takes_its_log_end_for_committed, "follower-watermark-behind-leader"

@@ -144,3 +144,33 @@ def test_sizes_are_written_out_and_can_be_read_again(sizes):
     text = scenario.as_yaml()
     assert load_text(text).digest == scenario.digest
     assert "record.size:" not in text
+
+
+@pytest.mark.parametrize(
+    "release", ["0.10", pytest.param("0.11", marks=pytest.mark.slow), "4.1", "4.2"]
+)
+def test_a_topic_whose_batches_may_be_smaller_than_batch_size_gets_them_since_4_2(
+    release, tmp_path
+):
+    """KAFKA-8350: split to ``batch.size``, a batch stays as it is; in halves it gets small enough.
+
+    Before KIP-126 (0.11) its first answer ends it; before KIP-91 (2.1) no batch in flight expires.
+    """
+    limit = {"partitions": 1, "replication.factor": 3, "config": {"max.message.bytes": 2_000}}
+    times = {"linger.ms": 50, "request.timeout.ms": 1_000}
+    if release >= "2.1":
+        times["delivery.timeout.ms"] = 2_000
+    shop = {**SHOP, "rate": "400/s", "record.size": "100B", "stop": "1s", "config": times}
+    ran = go(
+        tmp_path, cluster={"kafka": release}, topics={"orders": limit}, producers=[shop],
+        lasts="5s",
+    )  # fmt: skip
+    if release == "4.2":
+        assert ran.records["acked"] == ran.records["survived"] == 400
+        return
+    # A batch of 50 ms has 20 records, of which 2,000 bytes hold fewer; the last ones may fit.
+    assert ran.records["acked"] < 40
+    error = "MESSAGE_TOO_LARGE" if release == "0.10" else "REQUEST_TIMED_OUT"
+    done = [row for row in ran.rows("client_batches") if row["outcome"] != "ok"]
+    never = {"NONE"} if release == "0.11" else set()
+    assert {row["error"] for row in done} == {error} | never

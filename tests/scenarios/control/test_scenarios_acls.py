@@ -168,6 +168,25 @@ def test_an_idempotent_producer_without_any_write_gets_cluster_authorization_fai
     assert late == {("failed", "TOPIC_AUTHORIZATION_FAILED")}, "an id, but no right on the topic"
 
 
+@pytest.mark.parametrize(("kafka", "is_fatal"), [("3.5", True), ("3.6", False)])
+def test_before_3_6_a_producer_that_was_refused_an_id_once_never_sends_again(
+    tmp_path, kafka, is_fatal
+):
+    """KAFKA-13668: the refusal was fatal, and the right that it gets later is of no use."""
+    ran = guarded(
+        tmp_path,
+        acls=[{**WRITES, "operation": "Describe"}],
+        producer=SHOP | {"kafka": kafka},
+        lasts="3s",
+        then="stop",
+        faults=[do("1500ms", "add-acl", WRITES)],
+    )
+    late = {found[1:] for found in outcomes(ran) if found[0] == 2}
+    failed = ("failed", "CLUSTER_AUTHORIZATION_FAILED")
+    assert failed in {found[1:] for found in outcomes(ran) if found[0] == 0}
+    assert late == ({failed} if is_fatal else {("ok", "NONE")})
+
+
 PAYS = SHOP | {"transaction": {"records": 20}, "config": {"transactional.id": "pay"}}
 OWNS = {"principal": "User:shop", "operation": ["Write", "Describe"], "transactional.id": "pay"}
 
@@ -300,6 +319,24 @@ def test_an_acl_that_kafka_would_not_take_is_refused_with_what_it_may_be():
         acls=[{"principal": "User:x", "operation": "All", "on.cluster": True,
                "pattern": "prefixed"}]
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("resource", "operation", "why"),
+    [
+        ({"delegation.token": "t"}, "Describe", "delegation.token, which is not simulated: only"),
+        ({"user.principal": "User:y"}, "CreateTokens", "tokens for themselves alone (KIP-373)"),
+        ({"transactional.id": "t"}, "TwoPhaseCommit", "have one phase (KIP-939)"),
+    ],
+)
+def test_an_acl_of_kafkas_that_would_have_no_effect_is_refused_with_the_reason(
+    resource, operation, why
+):
+    """``AclEntry.supportedOperations`` (4.3)."""
+    acl = {"principal": "User:x", "operation": operation, **resource}
+    assert why in refused(acls=[acl])
+    for kind in ("add-acl", "remove-acl"):
+        assert why in refused(faults=[do("1s", kind, acl)])
 
 
 def test_a_scenario_with_acls_can_be_written_out_and_loaded_again():

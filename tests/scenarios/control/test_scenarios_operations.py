@@ -51,6 +51,31 @@ def test_a_moved_partition_loses_nothing_and_leaves_no_files_behind(tmp_path):
     assert all(partition_of(name) is None for name in gone)
 
 
+@pytest.mark.parametrize(("kafka", "knows"), [("2.8", False), ("3.0", True)])
+def test_a_kraft_cluster_of_2_8_knows_no_requests_that_move_or_add_partitions(
+    kafka, knows, tmp_path
+):
+    """Such a broker has none of the three on its listener: UnsupportedVersionException."""
+    faults = [
+        at("2s", "reassign", partition="orders-0", replicas=["broker-3", "broker-2"]),
+        at("4s", "elect-leader", partition="orders-0", election="preferred"),
+        at("5s", "create-partitions", topic="orders", count=2),
+    ]
+    where = {"partitions": 1, "replication.factor": 2, "replicas": [["broker-1", "broker-2"]]}
+    cluster = {"brokers": 3, "controllers": 1, "kafka": kafka}
+    ran = go(tmp_path, cluster=cluster, topic=where, faults=faults, lasts="8s")
+    effects = [(fault["took_effect"], fault["effect"]) for fault in ran.faults]
+    if not knows:
+        assert all("UNSUPPORTED_VERSION" in effect for _, effect in effects)
+        assert not any(took for took, _ in effects)
+    else:
+        assert not any("UNSUPPORTED_VERSION" in effect for _, effect in effects)
+        assert [effects[0][0], effects[2][0]] == [True, True]
+    assert (replicas(ran)[-1] == "3,2") is knows
+    assert bool(replicas(ran, partition=1)) is knows
+    assert ran.records["lost_acked"] == 0
+
+
 def test_the_new_replicas_fetch_everything_from_the_first_record(tmp_path):
     move = at("3s", "reassign", partition="orders-0", replicas=["broker-4", "broker-5"])
     where = {"partitions": 1, "replication.factor": 2}

@@ -10,6 +10,7 @@ import pytest
 from sim.errors import InvariantBroken, ScenarioError
 from sim.protocol.security import server
 from sim.scenario.loader import load_text
+from sim.scenario.model.authentication import listener_security
 from sim.scenario.run.runner import run
 from tests.scenarios.run_kit import S, go, text_of
 
@@ -54,6 +55,16 @@ def secured(tmp_path, security, clients, consumers=(), **more):
     more = {"lasts": "3s", "then": "stop"} | more
     cluster = {"security": security, **more.pop("cluster", {})}
     return go(tmp_path, cluster=cluster, producers=clients, consumers=consumers, **more)
+
+
+@pytest.mark.parametrize("kafka", ["3.5", "4.1", "4.2"])
+def test_a_mechanism_that_is_named_twice_counts_once_in_every_version(kafka):
+    """No release refuses it: 4.2 and newer remove it with a warning (KIP-1161)."""
+    given = listener(**{"sasl.enabled.mechanisms": ["PLAIN", "SCRAM-SHA-512", "PLAIN"]})
+    cluster = {"security": given, "kafka": kafka}
+    found = load_text(text_of(cluster=cluster, producers=[shop(RIGHT)]))
+    built = listener_security(found.cluster, found.producers, found.consumers)
+    assert built.mechanisms == ("PLAIN", "SCRAM-SHA-512")
 
 
 def outcomes(ran, client):

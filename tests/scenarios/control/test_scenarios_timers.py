@@ -219,3 +219,50 @@ def test_a_broker_that_cannot_register_in_time_halts(tmp_path):
     )  # fmt: skip
     # It looks at the clock at each attempt, every broker.heartbeat.interval.ms.
     assert 3 * S <= halt["t_us"] - started <= (3 + 2) * S + JOIN_US
+
+
+@pytest.mark.parametrize(("kafka", "comes_back"), [("3.1", False), ("3.2", True)])
+def test_before_3_2_a_kraft_controller_gives_no_leadership_back(kafka, comes_back, tmp_path):
+    """KAFKA-13682: the preferred leader is in the ISR again 13 s after its restart or sooner."""
+    ran = go(
+        tmp_path, lasts="20s", then="stop", topic={"partitions": 1}, cluster={"kafka": kafka},
+        config={"leader.imbalance.check.interval.seconds": 2},
+        faults=[{"at": "2s", "do": "restart", "target": "leader of orders-0"}],
+    )  # fmt: skip
+    preferred = int(ran.faults[0]["resolved"].removeprefix("broker-"))
+    last = ran.rows("partition_changes", topic="orders")[-1]
+    assert len(last["in_sync"].split(",")) == 3
+    assert (last["leader"] == preferred) is comes_back
+
+
+# -- controllers that are silent -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kafka", "timeout", "waits"),
+    [
+        ("4.3", 2 * S, (2 * S,) * 5),  # broker.heartbeat.interval.ms, both
+        ("4.0", 4.5 * S, (S / 10, S / 5, S / 2.5)),  # half a session; an exponential back-off
+        ("3.3", 30 * S, ()),  # controller.socket.timeout.ms
+    ],
+)
+def test_a_broker_gives_a_silent_controller_up_as_its_release_does(kafka, timeout, waits, tmp_path):
+    """The controller is paused from 2 s to 14 s, and its sockets stay open.
+
+    A heartbeat that is given up is never handled, as its connection is closed. So the first that
+    is handled afterwards says how many were given up, and when: each was sent after the timeout of
+    the one before, and a wait.
+    """
+    pause = {"at": "2s", "do": "pause", "target": "controller leader", "for": "12s"}
+    ran = go(
+        tmp_path, faults=[pause], lasts="20s", then="stop", producer={"rate": "20/s"},
+        cluster={"kafka": kafka, "controllers": 1},
+    )  # fmt: skip
+    for broker in ("broker-1", "broker-2", "broker-3"):
+        handled = ran.rows("requests", client=broker, kind="BrokerHeartbeat")
+        expected = 2 * S + max(row["decided_us"] for row in handled if row["decided_us"] < 2 * S)
+        for wait in waits:
+            if expected + timeout < 14 * S:
+                expected += timeout + wait
+        sent = min(row["sent_us"] for row in handled if row["decided_us"] >= 14 * S)
+        assert abs(sent - expected) <= S // 50, broker

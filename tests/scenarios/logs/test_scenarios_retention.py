@@ -2,8 +2,11 @@
 
 from itertools import pairwise
 
+import pytest
+import yaml
+
 from sim.log.store import checkpoints
-from tests.scenarios.run_kit import go
+from tests.scenarios.run_kit import CATALOGUE, Ran, go, run_beside
 
 ONE_MIB = {"segment.bytes": 1_048_576}
 OFTEN = {"log.initial.task.delay.ms": 1_000, "log.retention.check.interval.ms": 500}
@@ -94,6 +97,23 @@ def test_a_follower_that_was_away_too_long_starts_over_at_its_leaders_log_start(
     assert cut
     assert ran.rows("truncations", broker=away, topic="orders", reason="out_of_range")
     assert first_offsets(ran, away)[0] >= cut[0]["to_offset"]
+
+
+@pytest.mark.parametrize("target", ["all brokers", "leader of orders-0"])
+def test_a_log_that_starts_beyond_its_watermark_is_taken_for_committed_after_a_power_loss(
+    tmp_path, target
+):
+    """Catalogue D6: that others lack what nobody committed is no defect of the simulator."""
+    plain = yaml.safe_load(CATALOGUE["d06-retention-past-high-watermark-historic"].read_text())
+    plain["faults"].append({"at": "15s", "do": "power-loss", "target": target, "for": "4s"})
+    plain["expect"] = {"lost_acked": "at least 1000"}
+    run_beside(yaml.safe_dump(plain), tmp_path / "run")
+    ran = Ran(tmp_path / "run")
+    assert ran.verdict["held"]
+    retention = ran.rows("log_starts", topic="orders", reason="retention.bytes")
+    again = [row for row in ran.rows("leadership", topic="orders") if row["t_us"] > 19_000_000]
+    led = next(row for row in again if row["broker"] == retention[-1]["broker"])
+    assert led["high_watermark"] == retention[-1]["to_offset"] > 0
 
 
 def test_log_starts_are_checkpointed_at_their_own_interval(tmp_path):

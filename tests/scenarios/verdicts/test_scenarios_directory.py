@@ -60,6 +60,7 @@ MAY_BE_ABSENT = {
     "remote-log-without-hole",
     "writes-are-authorized",
     "clients-are-authenticated",
+    "tokens-limit-sessions",
 }
 """An ISR below its minimum comes when the faults bring it about; a log start moves by policy, a
 cleaner needs a compacted topic, a remote log an object store, rights an authorizer, and logins a
@@ -69,7 +70,8 @@ ALONE = {"retry-storm", "retry-storm-patient"}
 """One broker: nobody follows."""
 
 UNCHANGED = {
-    "region-loss-mirror", "connect-at-least-once", "acl-removed", "share-group-renewals", *ALONE,
+    "region-loss-mirror", "connect-at-least-once", "acl-removed", "share-group-renewals",
+    "token-not-renewed", *ALONE,
 }  # fmt: skip
 """No partition changes: whoever could change one is lost with it, or no broker fails."""
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from sim.suite.causes import causes
-from sim.suite.run_facts import RunFacts, Story
+from sim.suite.explain.causes import causes
+from sim.suite.explain.run_facts import RunFacts, Story
 from tests.scenarios.run_kit import S, go
 
 API = {

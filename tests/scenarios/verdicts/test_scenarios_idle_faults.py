@@ -29,8 +29,12 @@ SETUP = [
 ]  # fmt: skip
 """What prepares it, and takes effect itself (but for the last, whose answer comes too late)."""
 
-ELSEWHERE = ("decommission", "add-acl", "remove-acl", "upgrade-features")
-"""Kinds of clusters that are not this one: of Raft groups, with an authorizer, between releases."""
+ELSEWHERE = (
+    *("decommission", "add-acl", "remove-acl", "upgrade-features"),
+    *("create-token", "renew-token", "expire-token"),
+)
+"""Kinds of clusters that are not this one: of Raft groups, with an authorizer, between releases,
+with delegation tokens."""
 
 AT = {"create-topic": "9200ms"} | dict.fromkeys(("slow-cpu", "slow-disk"), "3s")
 """When, if not at 2 s: with the controllers gone nobody makes a topic."""

@@ -52,7 +52,9 @@ def ran(tmp_path_factory):
     ]
     readers = [{"group": "billing", "topics": "orders",
                 "config": {"auto.offset.reset": "earliest"}}]  # fmt: skip
-    config = {"broker.session.timeout.ms": 1000, "broker.heartbeat.interval.ms": 300}
+    # A follower that asks a leader before that one knows it waits for this long.
+    config = {"broker.session.timeout.ms": 1000, "broker.heartbeat.interval.ms": 300,
+              "replica.fetch.backoff.ms": 100}  # fmt: skip
     text = text_of(topics=TOPICS, producers=[SHOP, SLOW, KEYED], consumers=readers, config=config,
                    faults=faults, lasts="6s", expect=EXPECT)  # fmt: skip
     out = tmp_path_factory.mktemp("more") / "run"
