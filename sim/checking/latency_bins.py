@@ -4,7 +4,7 @@ Bins are 0.1 s wide; where a run is so long that there would be too many, two be
 buckets that hold something are kept.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
@@ -18,6 +18,9 @@ WIDTH: Final[Micros] = 100 * MS
 
 BINS_MAX: Final = 2_048
 _PENDING_MAX: Final = 4_096
+
+_DENSE_MAX: Final = 64 * BUCKETS
+"""Keys up to here are counted by a table, in a third of the time that sorting them takes."""
 
 
 class LatencyBins:
@@ -53,18 +56,18 @@ class LatencyBins:
         took = np.concatenate([values for _, values in self._pending]).astype(np.int64)
         meant = np.repeat(np.array([at for at, _ in self._pending], np.int64), lengths) - took
         self._pending.clear()
+        if not took.size:
+            return
         np.maximum(took, 0, out=took)
         places = meant // self.width_us
-        keys, counts = np.unique(places * BUCKETS + buckets(took), return_counts=True)
-        for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+        first = int(places.min())
+        places -= first
+        for key, count in _counted(places * BUCKETS + buckets(took)):
             place, bucket = divmod(key, BUCKETS)
-            known = self._counts.setdefault(place, {})
+            known = self._counts.setdefault(first + place, {})
             known[bucket] = known.get(bucket, 0) + count
-        order = np.lexsort((took, places))
-        last = np.flatnonzero(np.append(places[order][1:] != places[order][:-1], len(order) > 0))
-        for at in order[last].tolist():
-            place = int(places[at])
-            self._largest[place] = max(self._largest.get(place, 0), int(took[at]))
+        for place, largest in _maxima(places, took):
+            self._largest[first + place] = max(self._largest.get(first + place, 0), largest)
         while len(self._counts) > self._bins_max:
             self._widen()
 
@@ -77,3 +80,25 @@ class LatencyBins:
             for bucket, count in counts[place].items():
                 known[bucket] = known.get(bucket, 0) + count
             self._largest[place // 2] = max(self._largest.get(place // 2, 0), largest[place])
+
+
+def _counted(keys: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Each of the keys, none negative, and how often it is there; in their order."""
+    if int(keys.max()) < _DENSE_MAX:
+        table = np.bincount(keys)
+        found = np.flatnonzero(table)
+        counts = table[found]
+    else:
+        found, counts = np.unique(keys, return_counts=True)
+    return zip(found.tolist(), counts.tolist(), strict=True)
+
+
+def _maxima(places: NDArray[np.int64], values: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Each place and the largest of its values, none of which is negative; in their order."""
+    if int(places.max()) * BUCKETS < _DENSE_MAX:
+        for place in np.flatnonzero(np.bincount(places)).tolist():
+            yield place, int(values.max(where=places == place, initial=0))
+        return
+    order = np.lexsort((values, places))
+    last = np.flatnonzero(np.append(places[order][1:] != places[order][:-1], True))
+    yield from zip(places[order][last].tolist(), values[order][last].tolist(), strict=True)

@@ -118,3 +118,20 @@ def test_bins_hold_what_a_histogram_of_everything_holds(bins_max):
     assert found["max"] == took.max()
     assert found["p50"] == pytest.approx(np.percentile(took, 50), rel=2 * RELATIVE_ERROR)
     assert bins.width_us >= WIDTH
+
+
+@pytest.mark.parametrize("spread", [SECOND, 400 * SECOND], ids=["few bins", "many bins"])
+def test_bins_agree_with_a_list_of_records(spread):
+    chance = np.random.default_rng(1)
+    bins, meant = LatencyBins(bins_max=10_000), []
+    bins.add(0, np.zeros(0, np.int32))
+    for _ in range(300):
+        at, took = int(chance.integers(0, spread)), chance.integers(0, SECOND, 20).astype(np.int32)
+        bins.add(at, took)
+        meant += [((at - int(each)) // WIDTH * WIDTH, int(each)) for each in took]
+    for begin in sorted({place for place, _ in meant}):
+        here = [each for place, each in meant if place == begin]
+        found = bins.histogram(lambda low, _high, begin=begin: low == begin).summary()
+        assert (found["records"], found["max"]) == (len(here), max(here))
+        middle = np.percentile(here, 50, method="inverted_cdf")
+        assert found["p50"] == pytest.approx(middle, rel=RELATIVE_ERROR, abs=1)
