@@ -1,23 +1,27 @@
-"""Log directories of a rehearsal's servers: formatted, replaced, and bereft of a replica."""
+"""Log directories of a rehearsal's servers: formatted, replaced, bereft of files or of bytes."""
 
 import os
 import re
 import shutil
 import subprocess
 from base64 import urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from sim.errors import SimulationError
-from sim.ids import NodeId, TopicPartition
+from sim.ids import NodeId, Offset, TopicPartition
+from sim.log.partition.reading import file_batches
+from sim.log.store.checkpoints import RECOVERY_POINTS, decode_offsets
 from sim.rehearsal.apache import Apache
+from sim.units import Bytes
 
 META: Final = "meta.properties"
 BOOTSTRAP: Final = "bootstrap.checkpoint"
 _ENTRY_BYTES: Final = {".index": 8, ".timeindex": 12, ".txnindex": 34}
 _PIECE: Final = 1 << 16
 _TOOL: Final = "kafka.tools.StorageTool"
+_PARTITION: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<number>\d+)")
 
 
 def random_id() -> str:
@@ -117,3 +121,44 @@ def remove_replica(directories: Sequence[Path], partition: TopicPartition) -> bo
     for path in found:
         shutil.rmtree(path)
     return bool(found)
+
+
+def lose_unflushed(directory: Path, keeps: frozenset[str]) -> Bytes:
+    """Cuts each log of a server that has ended to what it had flushed; returns the lost bytes.
+
+    Flushed is what lies below the recovery point that the server has written down, and every
+    segment but the last one, which is flushed as it rolls. Checkpoints and snapshots of metadata
+    are flushed as they are written. A page cache would have lost no more, and often less.
+
+    Args:
+        directory: The log directory.
+        keeps: Topics whose logs are flushed with every append.
+
+    Source: ``LogManager.checkpointRecoveryOffsetsInDir``, ``UnifiedLog.roll``.
+    """
+    checkpoint = directory / RECOVERY_POINTS
+    points: dict[TopicPartition, Offset] = {}
+    if checkpoint.exists():
+        points = decode_offsets(checkpoint.read_bytes(), str(checkpoint))
+    lost: Bytes = 0
+    for partition, place in _logs(directory):
+        segments = sorted(place.glob("*.log"))
+        if segments and partition.topic not in keeps:
+            lost += _cut(segments[-1], points.get(partition, 0))
+    return lost
+
+
+def _logs(directory: Path) -> Iterator[tuple[TopicPartition, Path]]:
+    for place in sorted(directory.iterdir()):
+        found = _PARTITION.fullmatch(place.name)
+        if found is not None and place.is_dir():
+            yield TopicPartition(found["topic"], int(found["number"])), place
+
+
+def _cut(segment: Path, point: Offset) -> Bytes:
+    """Cuts a segment before its first batch at or above an offset."""
+    end = segment.stat().st_size
+    above = (at for at, batch in file_batches(segment) if batch.base_offset >= point)
+    position = next(above, end)
+    os.truncate(segment, position)
+    return end - position

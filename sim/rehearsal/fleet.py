@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 
 from sim.errors import SimulationError
 from sim.faults.fault import Fault
+from sim.ids import METADATA_PARTITION
 from sim.rehearsal import launcher, properties
 from sim.rehearsal.apache import Apache, java_version
 from sim.rehearsal.client_processes import ClientProcess
 from sim.rehearsal.disks import Formats, random_id, trim_indexes
+from sim.rehearsal.limits import FLUSHED_EACH
 from sim.rehearsal.links import Addresses, Links
 from sim.rehearsal.loads import Client, Loads, instants_of, processes
 from sim.rehearsal.metadata import WARM_UP, Cluster, read
 from sim.rehearsal.servers import Note, RealBroker, RealProcess
+from sim.rehearsal.world import Supply
 from sim.scenario.model.cluster import ServerSpec
 from sim.scenario.model.topics import TopicSpec
 from sim.scenario.scenario import Scenario
@@ -30,6 +33,9 @@ HEAP: Final = "256m"
 """Largest heap of a server."""
 
 CLIENT_HEAP: Final = "128m"
+
+FULL_HEAP: Final = "1g"
+"""Heap of each process where throughput counts, Kafka's default for a server."""
 
 _CLIENTS: Final = "Clients"
 _TOPICS: Final = "Topics"
@@ -45,6 +51,8 @@ class Fleet:
         apache: The release.
         run: The run directory.
         note: Called at each change of a process's state.
+        is_direct: For throughput: no proxies between the nodes, so no faults on links, and virtual
+            machines with all their compilers and :data:`FULL_HEAP`.
     """
 
     def __init__(
@@ -54,12 +62,15 @@ class Fleet:
         apache: Apache,
         run: Path,
         note: Note,
+        *,
+        is_direct: bool = False,
     ) -> None:
         self._scenario = scenario
         self._clients = clients
         self._apache = apache
         self._run = run
         self._note = note
+        self._is_direct = is_direct
         self._classes = apache.classes()
         self.place = run / "real"
         self.place.mkdir()
@@ -76,9 +87,11 @@ class Fleet:
     def __enter__(self) -> Self:
         try:
             for name in (*self.addresses.servers, *processes(self._clients)):
-                self._hosts(name).write_text(self.addresses.hosts(name), encoding="utf-8")
+                seen = self.addresses.hosts(None if self._is_direct else name)
+                self._hosts(name).write_text(seen, encoding="utf-8")
             self._hosts(_ADMIN).write_text(self.addresses.hosts(None), encoding="utf-8")
-            self._links = Links(self.addresses, self.place / "proxies.log")
+            if not self._is_direct:
+                self._links = Links(self.addresses, self.place / "proxies.log")
             for spec in self._scenario.cluster.servers:
                 self.servers[spec.name] = self._server(spec)
         except BaseException:
@@ -106,6 +119,19 @@ class Fleet:
         disks = self._run / "disks" / spec.name
         return tuple(disks / f"data-{number}" for number in range(count))
 
+    def supply(self, spec: ServerSpec) -> Supply:
+        """Power of a server's host."""
+        nodes = {*self.addresses.servers, *processes(self._clients)} - {spec.name}
+        name, value = FLUSHED_EACH
+        topics = self._scenario.topics
+        keeps = {each.name for each in topics if each.config.number(name) == int(value)}
+        if any(spec.node == each.node for each in self._scenario.cluster.controllers):
+            keeps.add(METADATA_PARTITION.topic)  # a voter flushes what it appends
+        return Supply(
+            self.servers[spec.name], self.links, frozenset(nodes), self.directories(spec),
+            frozenset(keeps),
+        )  # fmt: skip
+
     def start_servers(self) -> None:
         """Formats the log directories, and starts controllers, then brokers."""
         specs = self._scenario.cluster.servers
@@ -119,8 +145,7 @@ class Fleet:
 
     def start_clients(self, faults: Sequence[Fault], seed: int) -> None:
         """Starts the clients' processes, which wait for orders."""
-        servers = properties.bootstrap(self._scenario, self.addresses)
-        loads = Loads(self._scenario, faults, seed, servers, self.place)
+        loads = Loads(self._scenario, faults, seed, self.bootstrap, self.place)
         for name in processes(self._clients):
             events = self.place / f"{name}.tsv"
             command = self._java(name, _CLIENTS, str(loads.write(name, self._clients)), str(events))
@@ -131,8 +156,7 @@ class Fleet:
     def warm(self, process: ClientProcess) -> None:
         """Orders a process of clients to begin its load before the scenario's zero."""
         brokers = ",".join(str(spec.node) for spec in self._scenario.cluster.brokers)
-        servers = properties.bootstrap(self._scenario, self.addresses)
-        process.order("warm", servers, WARM_UP, brokers)
+        process.order("warm", self.bootstrap, WARM_UP, brokers)
 
     def make_topics(self) -> None:
         """Makes the scenario's topics.
@@ -141,9 +165,8 @@ class Fleet:
             SimulationError: If the cluster refuses one.
         """
         lines = [_topic(topic) for topic in self._scenario.topics]
-        servers = properties.bootstrap(self._scenario, self.addresses)
         done = subprocess.run(  # noqa: S603 - our own program
-            launcher.command(self._java(_ADMIN, _TOPICS, servers)),
+            self.tool(_TOPICS, self.bootstrap),
             input="".join(f"{line}\n" for line in lines),
             capture_output=True,
             text=True,
@@ -203,10 +226,23 @@ class Fleet:
             spec.name, command, log, self._note, node=spec.node, directories=directories
         )
 
+    def tool(self, main: str, *arguments: str) -> list[str]:
+        """The command line of one of Kafka's own tools, which reaches every node directly."""
+        return launcher.command(self._java(_ADMIN, main, *arguments))
+
+    @property
+    def bootstrap(self) -> str:
+        """``bootstrap.servers`` of the cluster."""
+        return properties.bootstrap(self._scenario, self.addresses)
+
     def _java(self, name: str, main: str, *arguments: str, heap: str = CLIENT_HEAP) -> list[str]:
-        options = [f"-Djdk.net.hosts.file={self._hosts(name).absolute()}"]
         return self._apache.java(
-            main, *arguments, heap=heap, quick=True, options=options, classes=self._classes
+            main,
+            *arguments,
+            heap=FULL_HEAP if self._is_direct else heap,
+            quick=not self._is_direct,
+            options=[f"-Djdk.net.hosts.file={self._hosts(name).absolute()}"],
+            classes=self._classes,
         )
 
     def _properties(self, spec: ServerSpec) -> Path:

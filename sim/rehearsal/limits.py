@@ -13,11 +13,13 @@ from typing import Final
 from sim.errors import SimulationError
 from sim.faults.disks import WipedDisk
 from sim.faults.fault import Fault
+from sim.faults.hosts import PowerLoss
 from sim.faults.links import Bandwidth, Delay, NetworkPartition
 from sim.faults.load import LoadSurge
 from sim.faults.process import ControlledShutdown, Crash, Pause, Restart, RollingRestart
 from sim.faults.replicas import LostReplica
 from sim.faults.target import Target
+from sim.rehearsal import properties
 from sim.rehearsal.loads import Client, processes
 from sim.rehearsal.metadata import WARM_UP
 from sim.scenario.behaviours import registry as behaviours
@@ -25,15 +27,23 @@ from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.rules.limits import records_at_most
 from sim.scenario.scenario import Scenario
 from sim.scenario.settings import partitioners
+from sim.scenario.settings.resolved import Config
+from sim.scenario.settings.types import Scope
 from sim.units import MIB, MINUTE, SECOND, Bytes, Micros, show_bytes, show_duration
 
 FAULTS: Final[tuple[type[Fault], ...]] = (
-    Crash, Restart, ControlledShutdown, Pause, RollingRestart,
+    Crash, Restart, ControlledShutdown, Pause, RollingRestart, PowerLoss,
     NetworkPartition, Delay, Bandwidth, WipedDisk, LostReplica, LoadSurge,
 )  # fmt: skip
 """Kinds of faults that a rehearsal has."""
 
-_OF_SERVERS: Final = (Crash, Restart, ControlledShutdown, RollingRestart)
+_OF_SERVERS: Final = (Crash, Restart, ControlledShutdown, RollingRestart, PowerLoss)
+
+_FLUSHES: Final = (
+    "log.flush.interval.messages", "log.flush.interval.ms", "flush.messages", "flush.ms",
+)  # fmt: skip
+FLUSHED_EACH: Final = ("flush.messages", "1")
+"""Setting of a topic that flushes every append before it is acknowledged."""
 
 RUN_MAX: Final[Micros] = 10 * MINUTE
 """Longest workload."""
@@ -168,6 +178,8 @@ def _of_fault(fault: Fault, scenario: Scenario) -> Iterator[str]:
         return
     if isinstance(fault, Delay) and fault.messages:
         yield f"{path}.message: a proxy delays all that passes; leave it out"
+    if isinstance(fault, PowerLoss):
+        yield from _of_power(path, fault, scenario)
     if isinstance(fault, RollingRestart) and fault.to is not None:
         yield f"{path}.to: upgrades are not rehearsed; leave it out"
     servers = {server.name for server in scenario.cluster.servers}
@@ -180,6 +192,33 @@ def _of_fault(fault: Fault, scenario: Scenario) -> Iterator[str]:
                     f"{path}.target: {', '.join(others)} is a client, whose open records nobody "
                     "would know when it is killed; possible: servers, or do: pause"
                 )
+
+
+def _of_power(path: str, fault: PowerLoss, scenario: Scenario) -> Iterator[str]:
+    if fault.unflushed != "lost":
+        yield (
+            f"{path}.unflushed: found {fault.unflushed!r}; pages that reach a disk by chance "
+            "cannot be had: give unflushed: lost, which takes all that is not flushed"
+        )
+    given = {
+        f"cluster.config.{name}": value
+        for name, value in _flushes("broker", scenario.cluster.config)
+    }
+    for topic in scenario.topics:
+        for name, value in _flushes("topic", topic.config):
+            if (name, value) != FLUSHED_EACH:
+                given[f"topics.{topic.name}.config.{name}"] = value
+    for name, value in given.items():
+        yield (
+            f"{path}: found {name}: {value}; what such flushes keep cannot be seen from outside; "
+            "allowed: none, or flush.messages: 1 of a topic, which keeps all"
+        )
+
+
+def _flushes(scope: Scope, config: Config) -> list[tuple[str, str]]:
+    """Settings off their defaults by which a broker flushes before a segment is full."""
+    found = properties.given(scope, config).items()
+    return [(name, value) for name, value in found if name in _FLUSHES]
 
 
 def _clients_in(target: Target, scenario: Scenario) -> list[str]:

@@ -292,6 +292,7 @@ class _Rehearsal:
                 spec.name,
                 spec.rack,
                 [RealDisk(path, spec.node, fleet.formats) for path in fleet.directories(spec)],
+                fleet.supply(spec),
             )
             for spec in specs
         }

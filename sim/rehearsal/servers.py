@@ -84,6 +84,11 @@ class RealProcess:
         self._end(signal.SIGKILL)
         self._say("crashed")
 
+    def lose_power(self) -> None:
+        """``kill -9`` with its host's power."""
+        self._end(signal.SIGKILL)
+        self._say("powered_off")
+
     def shut_down(self) -> None:
         """SIGTERM; :meth:`look` finds its end."""
         self._signal(signal.SIGTERM)

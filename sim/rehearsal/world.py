@@ -21,10 +21,12 @@ from sim.faults.surface import (
 from sim.ids import NodeId, TopicPartition, server_name
 from sim.protocol.messages.base import Request
 from sim.protocol.metadata.records import Voter
-from sim.rehearsal.disks import Formats, wipe
+from sim.rehearsal.disks import Formats, lose_unflushed, wipe
+from sim.rehearsal.links import Handle, Links
 from sim.rehearsal.metadata import Cluster
-from sim.rehearsal.servers import RealBroker
+from sim.rehearsal.servers import RealBroker, RealProcess
 from sim.substrate.distributions import Spread
+from sim.substrate.links import LinkRule
 from sim.substrate.trouble import Trouble
 from sim.units import NEVER, Bytes, Micros
 
@@ -82,6 +84,54 @@ class RealDisk:
         """Does nothing: no fault of a disk lasts."""
 
 
+class Supply:
+    """Power of a server's host, as a user without special rights can take it away.
+
+    The links to and from the server are cut, so that nobody learns of its end; it is killed; and
+    what it had not flushed is cut off its logs. Power that comes back restores the links and starts
+    the server.
+
+    Args:
+        process: The server.
+        links: The links between the nodes.
+        others: Every other node.
+        directories: Its log directories.
+        keeps: Topics whose logs lose nothing, as each append is flushed.
+    """
+
+    def __init__(
+        self,
+        process: RealProcess,
+        links: Links,
+        others: frozenset[str],
+        directories: Sequence[Path],
+        keeps: frozenset[str],
+    ) -> None:
+        self._process = process
+        self._links = links
+        self._others = others
+        self._directories = directories
+        self._keeps = keeps
+        self._cuts: list[Handle] = []
+
+    def off(self) -> Bytes:
+        """Ends the server silently; returns the bytes that it had not flushed."""
+        name = self._process.name
+        one, others = frozenset({name}), self._others
+        for senders, receivers in ((one, others), (others, one)):
+            rule = LinkRule(f"no power on {name}", senders, receivers, cut=True)
+            self._cuts.append(self._links.add_rule(rule))
+        self._process.lose_power()
+        return sum(lose_unflushed(each, self._keeps) for each in self._directories)
+
+    def on(self) -> None:
+        """Restores the links, and starts the server."""
+        for cut in self._cuts:
+            cut.remove()
+        self._cuts.clear()
+        self._process.start()
+
+
 @dataclass(slots=True)
 class RealHost:
     """A node of the network; all of them are this machine."""
@@ -89,6 +139,8 @@ class RealHost:
     name: str
     rack: str
     disks: Sequence[RealDisk] = ()
+    supply: Supply | None = None
+    """Of a server's host; power of other hosts is refused."""
     powered: bool = True
     clock_offset_us: Micros = 0
     drifted_us: Micros = 0
@@ -101,15 +153,21 @@ class RealHost:
         _refused(f"a drifting clock ({ppm})")
 
     def power_off(self, *, spares_none: bool = False) -> Bytes:
-        """Refused."""
-        _refused(f"a power loss ({spares_none})")
+        """Cuts the power; returns the bytes that were not flushed."""
+        if self.supply is None or not spares_none:
+            _refused(f"a power loss ({self.name}, {spares_none})")
+        self.powered = False
+        return self.supply.off()
 
     def add_memory(self) -> None:
         """Does nothing: heaps have their size."""
 
     def power_on(self) -> None:
-        """Refused."""
-        _refused("power")
+        """Restores the power, and starts the server."""
+        if self.supply is None:
+            _refused(f"power ({self.name})")
+        self.powered = True
+        self.supply.on()
 
     def slow_cpu(self, factor: int) -> None:
         """Refused."""

@@ -56,7 +56,7 @@ def test_shipped_scenarios_can_be_rehearsed_at_a_tenth_of_their_rates(name):
 @pytest.mark.parametrize(
     "line",
     [
-        "{at: 1s, do: power-loss, target: broker-1, for: 5s}",
+        "{at: 1s, do: full-disk, target: broker-1, for: 5s}",
         "{at: 1s, do: slow-disk, target: broker-1, factor: 50, for: 5s}",
         "{at: 1s, do: clock-jump, target: broker-1, by: 5s}",
         "{at: 1s, do: loss, between: [broker-1], ratio: 0.05, for: 5s}",
@@ -93,6 +93,22 @@ def test_parts_of_a_fault_that_cannot_be_had_are_refused(line, words):
     said = refusal(with_fault(line), sets=sets)
     assert "faults[0]" in said
     assert words in said
+
+
+def test_a_power_loss_takes_all_that_a_real_broker_is_known_not_to_have_flushed():
+    line = "{at: 1s, do: power-loss, target: broker-1, unflushed: lost, for: 5s}"
+    check(with_fault(line))
+    check(with_fault(line), sets=("topics.orders.config.flush.messages=1",))
+    by_chance = refusal(with_fault(line.replace(" unflushed: lost,", "")))
+    assert "faults[0].unflushed: found 'by chance'" in by_chance
+    for setting in (
+        "topics.orders.config.flush.messages=10",
+        "topics.orders.config.flush.ms=100",
+        "cluster.config.log.flush.interval.messages=1",
+    ):
+        name, _, value = setting.partition("=")
+        assert f"found {name}: {value};" in refusal(with_fault(line), sets=(setting,))
+    assert "shop is a client" in refusal(with_fault(line.replace("broker-1", "shop")))
 
 
 def test_a_rack_with_clients_in_it_cannot_be_killed_and_one_without_can():

@@ -9,9 +9,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from sim.ids import TopicPartition
+from sim.log.partition.reading import file_batches
+from sim.log.store.checkpoints import RECOVERY_POINTS, encode_offsets
 from sim.rehearsal import properties
 from sim.rehearsal.clock import Clock
-from sim.rehearsal.disks import META, random_id, remove_replica, trim_indexes, wipe
+from sim.rehearsal.disks import (
+    META,
+    lose_unflushed,
+    random_id,
+    remove_replica,
+    trim_indexes,
+    wipe,
+)
 from sim.rehearsal.links import Addresses
 from sim.rehearsal.loads import Loads, clients_of, instants_of, processes
 from sim.rehearsal.noise import Sleeper
@@ -189,6 +198,43 @@ def test_a_wiped_directory_is_empty_and_a_removed_replica_leaves_the_others(tmp_
     assert (tmp_path / "orders-1").is_dir()
     assert wipe(tmp_path) == 2
     assert not list(tmp_path.iterdir())
+
+
+ROLLING = """
+claim: Segments roll.
+cluster: {brokers: 1, controllers: 1}
+topics:
+  orders: {partitions: 1, replication.factor: 1, config: {segment.bytes: 1048576}}
+  bills: {partitions: 1, replication.factor: 1}
+producers:
+  - {name: shop, topic: orders, rate: 1000/s, record.size: 1000B}
+  - {name: till, topic: bills, rate: 100/s, record.size: 100B}
+run: {for: 2500ms, then: stop, seed: 1}
+"""
+
+
+def test_without_power_a_log_keeps_what_lies_below_its_recovery_point_and_older_segments(tmp_path):
+    run(load_text(ROLLING, "rolling.yaml"), out=tmp_path / "run")
+    directory = tmp_path / "run" / "disks" / "broker-1" / "data-0"
+    before = {path: path.read_bytes() for path in directory.glob("*/*.log")}
+    *older, newest = sorted(path for path in before if path.parent.name == "orders-0")
+    assert len(older) >= 2
+    offsets = [batch.base_offset for _, batch in file_batches(newest)]
+    middle = len(offsets) // 2
+    points = {TopicPartition("orders", 0): offsets[middle]}
+    (directory / RECOVERY_POINTS).write_bytes(encode_offsets(points))
+
+    lost = lose_unflushed(directory, frozenset({"bills"}))
+
+    assert [batch.base_offset for _, batch in file_batches(newest)] == offsets[:middle]
+    assert all(path.read_bytes() == before[path] for path in older)
+    (bills,) = (path for path in before if path.parent.name == "bills-0")
+    assert bills.read_bytes() == before[bills] != b""
+    others = [path for path in before if path not in {*older, newest, bills}]
+    assert others
+    assert not any(path.read_bytes() for path in others)
+    kept = sum(path.stat().st_size for path in before)
+    assert lost == sum(map(len, before.values())) - kept > 0
 
 
 @pytest.mark.parametrize(

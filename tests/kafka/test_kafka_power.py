@@ -1,0 +1,98 @@
+"""Power losses of a real Apache Kafka: what was not flushed is lost, and what comes of that."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from sim.rehearsal import apache
+from sim.rehearsal.run import Options, rehearse
+from sim.scenario.loader import load_text
+from sim.scenario.run.runner import run
+
+pytestmark = pytest.mark.kafka
+
+CLUSTER = """
+cluster:
+  brokers: 3
+  controllers: 3
+topics:
+  orders: {partitions: 1, replication.factor: 3, config: {min.insync.replicas: 2}}
+producers:
+  - {name: shop, topic: orders, rate: 100/s, record.size: 100B}
+"""
+
+EVERYTHING = f"""
+claim: A cluster without power loses what it has acknowledged and not flushed.
+{CLUSTER}
+faults:
+  - {{at: 5s, do: power-loss, target: all brokers, unflushed: lost, for: 3s}}
+run: {{for: 12s, then: heal and drain, drain.timeout: 90s, seed: 1}}
+"""
+
+COPY = f"""
+claim: A complete copy that was stopped in good order is not asked (docs/findings).
+{CLUSTER}
+faults:
+  - {{at: 5s, do: power-loss, target: [broker-1, broker-2], unflushed: lost, for: 6s}}
+  - {{at: 6s, do: controlled-shutdown, target: broker-3, for: 24s}}
+run: {{for: 34s, then: heal and drain, drain.timeout: 90s, seed: 1}}
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs():
+    lacks = apache.missing("mvn", "java", "javac")
+    if lacks:
+        pytest.skip(f"a rehearsal needs {' and '.join(lacks)}")
+
+
+def rehearsed(text, out):
+    scenario = load_text(text, "power.yaml")
+    return rehearse(scenario, apache.found("4.3", None), Options(1, out, warm_up_us=0))
+
+
+def rows(out, table, topic="orders"):
+    found = pq.read_table(out / "trace" / table).to_pylist()
+    return [row for row in found if row.get("topic", topic) == topic]
+
+
+def test_a_cluster_without_power_loses_what_was_not_flushed(tmp_path):
+    out = tmp_path / "out"
+    result = rehearsed(EVERYTHING, out)
+    (fault,) = result.verdict["faults"]
+    assert fault["took_effect"]
+    assert "went dark" in fault["effect"]
+    records = result.verdict["records"]
+    # 100 a second until 5 s, three copies, nothing of it flushed.
+    assert 400 < records["lost_acked"] <= 500
+    states = [(row["node"], row["state"]) for row in rows(out, "node_states")]
+    assert {node for node, state in states if state == "powered_off"} == {
+        "broker-1", "broker-2", "broker-3",
+    }  # fmt: skip
+
+
+def check_that_the_copy_was_not_asked(result, out):
+    """The steps of docs/findings, by whoever ran them."""
+    assert [fault["took_effect"] for fault in result.verdict["faults"]] == [True, True]
+    # 100 a second until 5 s, of which brokers 1 and 2 had flushed nothing.
+    assert 400 < result.verdict["records"]["lost_acked"] <= 500
+    states = [
+        (row["in_sync"], row["eligible"], row["leader"] >= 0, row["unclean"])
+        for row in rows(out, "partition_changes")
+    ]
+    left = states.index(("1,2", "", True, False))
+    assert states[left - 1] == ("1,2,3", "", True, False)
+    assert not any("3" in eligible for _, eligible, _, _ in states)
+    nobody = states.index(("", "", False, False))
+    assert states[nobody + 1] in [("1", "", True, True), ("2", "", True, True)]
+    assert states[-1] == ("1,2,3", "", True, False)
+
+
+def test_the_simulator_cuts_a_complete_copy_to_a_leader_that_lost_its_log(tmp_path):
+    out = tmp_path / "out"
+    check_that_the_copy_was_not_asked(run(load_text(COPY, "power.yaml"), out=out), out)
+
+
+@pytest.mark.slow
+def test_a_real_kafka_cuts_a_complete_copy_to_a_leader_that_lost_its_log(tmp_path):
+    out = tmp_path / "out"
+    check_that_the_copy_was_not_asked(rehearsed(COPY, out), out)
