@@ -5,12 +5,13 @@ import re
 import shutil
 import subprocess
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from sim.errors import SimulationError
 from sim.ids import NodeId, Offset, TopicPartition
+from sim.log.directory.names import partition_of
 from sim.log.partition.reading import file_batches
 from sim.log.store.checkpoints import RECOVERY_POINTS, decode_offsets
 from sim.rehearsal.apache import Apache
@@ -21,7 +22,6 @@ BOOTSTRAP: Final = "bootstrap.checkpoint"
 _ENTRY_BYTES: Final = {".index": 8, ".timeindex": 12, ".txnindex": 34}
 _PIECE: Final = 1 << 16
 _TOOL: Final = "kafka.tools.StorageTool"
-_PARTITION: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<number>\d+)")
 
 
 def random_id() -> str:
@@ -141,18 +141,12 @@ def lose_unflushed(directory: Path, keeps: frozenset[str]) -> Bytes:
     if checkpoint.exists():
         points = decode_offsets(checkpoint.read_bytes(), str(checkpoint))
     lost: Bytes = 0
-    for partition, place in _logs(directory):
+    for place in sorted(directory.iterdir()):
+        partition = partition_of(place.name)
         segments = sorted(place.glob("*.log"))
-        if segments and partition.topic not in keeps:
+        if partition is not None and segments and partition.topic not in keeps:
             lost += _cut(segments[-1], points.get(partition, 0))
     return lost
-
-
-def _logs(directory: Path) -> Iterator[tuple[TopicPartition, Path]]:
-    for place in sorted(directory.iterdir()):
-        found = _PARTITION.fullmatch(place.name)
-        if found is not None and place.is_dir():
-            yield TopicPartition(found["topic"], int(found["number"])), place
 
 
 def _cut(segment: Path, point: Offset) -> Bytes:

@@ -5,13 +5,13 @@ which the producers' clocks set, and none before the one in front of it. A batch
 not numbered without gaps has a row for each run of numbers.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from sim.ids import METADATA_PARTITION, NodeId, Offset, TopicPartition
+from sim.log.directory.names import partition_of
 from sim.log.partition.reading import file_batches, segments
 from sim.rehearsal.metadata import Cluster
 from sim.trace.emit import Emit
@@ -20,8 +20,6 @@ from sim.trace.rows.log import Appends
 from sim.units import MS, Micros
 from sim.wire.payload import payload_of
 from sim.wire.record_batch import RecordBatch
-
-_DIRECTORY: Final = re.compile(r"([A-Za-z0-9._-]+)-(\d+)")
 
 
 class Run(NamedTuple):
@@ -55,8 +53,7 @@ class Segments:
         for broker, directories in brokers.items():
             for directory in directories:
                 for path in sorted(directory.glob("*-*")):
-                    found = _DIRECTORY.fullmatch(path.name)
-                    place = TopicPartition(found[1], int(found[2])) if found else None
+                    place = partition_of(path.name)
                     if place is not None and place != METADATA_PARTITION:
                         yield from self._replica(broker, place, path)
 

@@ -71,7 +71,7 @@ def test_a_cluster_without_power_loses_what_was_not_flushed(tmp_path):
 
 
 def check_that_the_copy_was_not_asked(result, out):
-    """The steps of docs/findings, by whoever ran them."""
+    """The steps of docs/findings, of a simulated or a real run."""
     assert [fault["took_effect"] for fault in result.verdict["faults"]] == [True, True]
     # 100 a second until 5 s, of which brokers 1 and 2 had flushed nothing.
     assert 400 < result.verdict["records"]["lost_acked"] <= 500

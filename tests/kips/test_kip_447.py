@@ -1,8 +1,8 @@
 """KIP-447: offsets in a transaction name the member that read them, so that its heir is not misled.
 
 The group's coordinator takes them from a member of its present generation, or epoch, alone; one
-producer serves all partitions of a task, whoever had them before. A task commits what it read of a
-partition before that moves.
+producer serves all partitions of a task, whichever had them before. A task commits what it read of
+a partition before that moves.
 """
 
 import pytest

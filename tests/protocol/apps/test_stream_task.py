@@ -94,7 +94,7 @@ def test_a_task_that_lost_its_membership_commits_nothing_of_its_round():
     assert lost[Revocations.PARTITIONS] == ",".join(map(str, had))
     assert bench.rows_of("commits", "a") == []
     assert sorted(map(len, bench.shares().values())) == [3, 3]
-    # Read again from the committed offsets, by whoever has them now.
+    # Read again from the committed offsets, by the task that has them now.
     counts = [sum(place == each for _, _, place in bench.taken) for each in had]
     assert all(count >= 2 for count in counts)
 

@@ -48,8 +48,8 @@ def moved(directory, way, faults=NEWCOMER, guarantee="exactly_once_v2", **more):
         directory, topics={"orders": TOPIC, "bills": TOPIC}, processors=[task], lasts="9s",
         config={**QUICK, **BEATS}, faults=list(faults), producer=SPREAD,
     )  # fmt: skip
-    told = ran.verdict["processing"]
-    return ran, (told["unprocessed"], told["reprocessed"], told["orphaned"])
+    processing = ran.verdict["processing"]
+    return ran, (processing["unprocessed"], processing["reprocessed"], processing["orphaned"])
 
 
 def silence(ran, name, since, until):

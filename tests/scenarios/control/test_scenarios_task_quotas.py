@@ -35,8 +35,8 @@ def processed(directory, quotas, guarantee="exactly_once_v2", way=()):
         topics={"orders": ONE, "bills": ONE}, lasts="40s", then="heal and drain", quotas=quotas,
         config=ALONE,
     )  # fmt: skip
-    told = ran.verdict["processing"]
-    return ran, (told["unprocessed"], told["reprocessed"], told["orphaned"])
+    processing = ran.verdict["processing"]
+    return ran, (processing["unprocessed"], processing["reprocessed"], processing["orphaned"])
 
 
 def last(ran, table, **where):
