@@ -317,7 +317,7 @@ def test_sending_a_later_batch_before_a_retried_one_is_caught(monkeypatch):
     monkeypatch.setattr(
         Outcomes,
         "_requeue",
-        lambda self, batch: self._accumulator.queues[batch.partition].batches.append(batch),
+        lambda self, batch: self._accumulator.backlog.put(batch, 1 << 30),
     )
     monkeypatch.setattr(
         ProducerBatch, "give_sequence", lambda self, producer_id, epoch, sequence: None

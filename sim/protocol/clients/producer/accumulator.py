@@ -21,7 +21,7 @@ from sim.protocol.clients.producer.compression_estimate import Packing, RatioEst
 from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.clients.producer.events import ArrivalSource
 from sim.protocol.clients.producer.partitioner import Loads, StickyPartitioner
-from sim.protocol.clients.producer.queues import PartitionQueue, lose_places
+from sim.protocol.clients.producer.queues import Backlog, PartitionQueue, lose_places
 from sim.protocol.clients.producer.record_sizes import (
     BATCH_OVERHEAD,
     WIDTH_BOUNDS,
@@ -61,11 +61,12 @@ class Accumulator(Sends):
         self._next_records = next_records
         self._sticky = StickyPartitioner(unit, config.batch_size)
         self._loads: Loads | None = None
-        self._all_used = False
         self.free_bytes: Bytes = config.buffer_memory
         """Free part of ``buffer.memory``."""
         self.queues: list[PartitionQueue] = []
         """By partition; empty until the topic's metadata is known."""
+        self.backlog = Backlog(self.queues)
+        self._first_unused = 0
         self.led: tuple[int, ...] = ()
         """Partitions with a known leader, ascending."""
 
@@ -93,18 +94,16 @@ class Accumulator(Sends):
         known, have = self._next_records, len(self.queues)
         if count <= have:
             return
-        lose_places(self.queues)
+        lose_places(self.backlog.queues())
         for p in range(have, count):
             self.queues.append(PartitionQueue(p, known[p] if p < len(known) else 0))
-        self._all_used = False
         self._feed.learn_partitions(count)
 
     def set_clock_offset(self, offset_us: Micros) -> None:
         """The host's clock has moved; timestamps of later sends follow."""
         self.offset_us = offset_us
-        for queue in self.queues:
-            if queue.batches:
-                queue.batches[-1].seal()
+        for queue in self.backlog.queues():
+            queue.batches[-1].seal()
         self._feed.set_clock_offset(offset_us)
 
     def release(self, batch: ProducerBatch) -> None:
@@ -167,7 +166,7 @@ class Accumulator(Sends):
             self._next_block()
 
     def _next_block(self) -> None:
-        lose_places(self.queues)
+        lose_places(self.backlog.queues())
         self._feed.fetch()
 
     # -- blocking ---------------------------------------------------------------------------------
@@ -235,9 +234,11 @@ class Accumulator(Sends):
         if self._keyed or not self._config.partitioner_adaptive_partitioning_enable:
             return
         queues = self.queues
-        self._all_used = self._all_used or all(queue.used for queue in queues)
-        if self._all_used:
-            self._loads = Loads(self.led, [len(queues[p].batches) for p in self.led], len(queues))
+        while self._first_unused < len(queues) and queues[self._first_unused].used:
+            self._first_unused += 1
+        if self._first_unused == len(queues):
+            lengths = {queue.partition: len(queue.batches) for queue in self.backlog.queues()}
+            self._loads = Loads(self.led, lengths, len(queues))
         else:
             self._loads = None
 
@@ -305,7 +306,7 @@ class Accumulator(Sends):
         else:
             batch.add(lane, at, at + 1, size)
         self.free_bytes -= capacity
-        queue.batches.append(batch)
+        self.backlog.put(batch, len(queue.batches))
         queue.next_record += 1
         lane.at = at + 1
         return batch

@@ -178,7 +178,7 @@ class Outcomes:
                 if other.base_sequence == NO_SEQUENCE or other.base_sequence > batch.base_sequence:
                     break
                 place += 1
-        waiting.insert(place, batch)
+        self._accumulator.backlog.put(batch, place)
 
     def end(self, batch: ProducerBatch, outcome: str, base_offset: int = -1) -> None:
         """Writes the outcome and returns the memory."""
@@ -196,7 +196,7 @@ class Outcomes:
             for batch in request.batches:
                 if not batch.done:
                     self.end(batch, "unknown")
-        for queue in self._accumulator.queues:
+        for queue in self._accumulator.backlog.queues():
             for batch in queue.batches:
                 batch.error = error or batch.error
                 if batch.error == "NONE" and not batch.may_be_written:
@@ -268,8 +268,8 @@ class Outcomes:
 
     def watch_unsent(self) -> None:
         """Notes when the first unsent batch expires, where ``request.timeout.ms`` decides."""
-        for queue in self._accumulator.queues:
-            if queue.batches and queue.partition not in self.muted:
+        for queue in self._accumulator.backlog.queues():
+            if queue.partition not in self.muted:
                 self.expiry_at = min(self.expiry_at, self._unsent_until(queue.batches[0]))
 
     def _unsent_until(self, batch: ProducerBatch) -> Micros:
@@ -290,7 +290,7 @@ class Outcomes:
         Source: ``RecordAccumulator.expiredBatches`` (2.0).
         """
         self.expiry_at = NEVER
-        for queue in self._accumulator.queues:
+        for queue in self._accumulator.backlog.queues():
             if queue.partition in self.muted:
                 continue
             while queue.batches and self._unsent_until(queue.batches[0]) <= now:
@@ -304,7 +304,7 @@ class Outcomes:
             return
         oldest = now - self._config.delivery_timeout_us
         first = NEVER
-        for queue in self._accumulator.queues:
+        for queue in self._accumulator.backlog.queues():
             batches = queue.batches
             while batches and batches[0].created_us <= oldest:
                 self.give_up(batches.popleft())

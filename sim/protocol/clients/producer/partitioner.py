@@ -7,7 +7,7 @@ Source: ``org.apache.kafka.common.utils.Utils.murmur2``; KIP-369, KIP-480, KIP-7
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -91,18 +91,26 @@ class Loads:
 
     Args:
         partitions: Those with a known leader, ascending.
-        queue_lengths: Queued batches of each.
+        waiting: Queued batches of each partition that has any.
         partition_count: All partitions of the topic.
     """
 
-    __slots__ = ("partition_count", "partitions", "queue_lengths")
+    __slots__ = ("_partition_count", "_waiting", "partitions")
 
     def __init__(
-        self, partitions: Sequence[int], queue_lengths: Sequence[int], partition_count: int
+        self, partitions: Sequence[int], waiting: Mapping[int, int], partition_count: int
     ) -> None:
         self.partitions = partitions
-        self.queue_lengths = queue_lengths
-        self.partition_count = partition_count
+        self._waiting = waiting
+        self._partition_count = partition_count
+
+    def table(self) -> tuple[int, ...] | None:
+        """Cumulative weights of the partitions, as :func:`load_table`."""
+        waiting = self._waiting
+        if not waiting and len(self.partitions) == self._partition_count:
+            return None
+        lengths = [waiting.get(partition, 0) for partition in self.partitions]
+        return load_table(lengths, self._partition_count)
 
 
 class StickyPartitioner:
@@ -138,7 +146,7 @@ class StickyPartitioner:
         """
         self.produced_bytes = 0
         if loads is not None:
-            table = load_table(loads.queue_lengths, loads.partition_count)
+            table = loads.table()
             if table is not None:
                 place = pick_by_load(table, int(self._unit() * table[-1]))
                 self.partition = loads.partitions[place]

@@ -103,8 +103,7 @@ class Producer:
     def is_idle(self) -> bool:
         """True if the workload has ended and no batch waits or is in flight."""
         accumulator = self.accumulator
-        queued = any(queue.batches for queue in accumulator.queues)
-        return accumulator.is_spent and not self._network.open and not queued
+        return accumulator.is_spent and not self._network.open and not accumulator.backlog.queues()
 
     @property
     def refused_records(self) -> int:
@@ -320,17 +319,16 @@ class Producer:
         outcomes = self._outcomes
         exhausted = self.accumulator.exhausted
         self.accumulator.note_loads()
-        for queue in self.accumulator.queues:
+        metadata = self.metadata
+        for queue in self.accumulator.backlog.queues():
             batches = queue.batches
-            if not batches:
-                continue
             head = batches[0]
             partition = queue.partition
             oldest = min(oldest, head.created_us)
-            leader = self.metadata.leaders[partition]
-            head.note_leader_epoch(self.metadata.epochs[partition])
+            leader = metadata.leaders[partition]
+            head.note_leader_epoch(metadata.epochs[partition])
             if leader == NO_LEADER:
-                self.metadata.request()
+                metadata.request()
                 continue
             if partition in outcomes.muted:
                 self._held = True

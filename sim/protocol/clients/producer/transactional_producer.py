@@ -324,7 +324,7 @@ class TransactionalProducer(Producer):
 
     def _has_incomplete(self) -> bool:
         """True if a batch has no outcome yet."""
-        if any(queue.batches for queue in self._gate.queues):
+        if self._gate.backlog.queues():
             return True
         requests = self._network.open.values()
         return any(not batch.done for request in requests for batch in request.batches)
@@ -334,7 +334,7 @@ class TransactionalProducer(Producer):
 
         Source: ``RecordAccumulator.abortUndrainedBatches``.
         """
-        for queue in self._gate.queues:
+        for queue in self._gate.backlog.queues():
             unsent = [batch for batch in queue.batches if batch.base_sequence == NO_SEQUENCE]
             for batch in unsent:
                 queue.batches.remove(batch)
