@@ -64,8 +64,8 @@ def _keep_real_files() -> list[Any]:
     kept: list[Any] = []
     first = RealFiles.__init__
 
-    def noted(self: RealFiles, root: Path) -> None:
-        first(self, root)
+    def noted(self: RealFiles, root: Path, *, late: bool = False) -> None:
+        first(self, root, late=late)
         kept.append(self)
 
     RealFiles.__init__ = noted

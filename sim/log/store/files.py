@@ -9,7 +9,6 @@ Sources: Linux page cache (``mm/page-writeback.c``) for write-back by age; ``Fil
 ``AtomicMoveWithFallback`` in Kafka for what is done to files.
 """
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,12 +39,13 @@ class FileStore:
     never caught: it is not part of the simulation.
     """
 
-    def __init__(self, root: Path, cache: PageCache | None = None) -> None:
+    def __init__(self, root: Path, cache: PageCache | None = None, *, late: bool = False) -> None:
         """Takes over a directory; it is made if missing, files in it are clean and not in memory.
 
         Args:
             root: The real directory.
             cache: The memory of the machine; its own if none is given.
+            late: True if real files may be missing or outdated until :meth:`settle`.
         """
         self.root = root
         self.cache = cache if cache is not None else PageCache()
@@ -74,7 +74,7 @@ class FileStore:
         self._is_short = False
         self._files: dict[str, StoredFile] = {}
         self._directories: dict[str, None] = {}
-        self.real = RealFiles(root)
+        self.real = RealFiles(root, late=late)
         """The files below, for the stored files alone."""
         self._touched: list[StoredFile] = []
         self._marks: list[tuple[int, list[tuple[StoredFile, Bytes]]]] = []
@@ -160,7 +160,6 @@ class FileStore:
 
     def wipe(self) -> None:
         """Replaces the disk by an empty one; open files get EIO until a process mounts it."""
-        self.close()
         self.replacements += 1
         for file in self._files.values():
             file.forget()
@@ -168,8 +167,7 @@ class FileStore:
         self._directories.clear()
         self._marks.clear()
         self._touched.clear()
-        shutil.rmtree(self.root)
-        self.root.mkdir(parents=True)
+        self.real.clear()
         self.lies = False
         self.full = False
         self.failed = True
@@ -204,7 +202,7 @@ class FileStore:
         if file is not None:
             file.truncate(0)
             return file
-        (self.root / name).touch()
+        self.real.put(name, b"")
         made = StoredFile(self, name, 0)
         self._files[name] = made
         return made
@@ -252,7 +250,7 @@ class FileStore:
         return None if file is None else file.read(0, file.size)
 
     def replace(self, name: str, data: bytes) -> None:
-        """Writes a whole file atomically and durably: temporary file, fsync, rename.
+        """Writes a whole file atomically and durably.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -260,11 +258,7 @@ class FileStore:
         if self.is_guarded:
             self.admit(name, len(data))
         self._take_descriptor(name)
-        self.real.release(name)
-        path = self.root / name
-        draft = path.with_name(path.name + ".tmp")
-        draft.write_bytes(data)
-        draft.replace(path)
+        self.real.put(name, data)
         old = self._files.get(name)
         if old is not None:
             old.forget()
@@ -279,9 +273,8 @@ class FileStore:
         self.check_readable(name)
         file = self._files.pop(name, None)
         if file is not None:
-            self.real.release(name)
+            self.real.remove(name)
             file.forget()
-            (self.root / name).unlink()
 
     def rename(self, old: str, new: str) -> None:
         """Renames a file, replacing one that has the new name.
@@ -290,13 +283,11 @@ class FileStore:
             DiskFailed: If the disk has failed.
         """
         self.check_readable(old)
-        self.real.release(old)
-        self.real.release(new)
         replaced = self._files.get(new)
         if replaced is not None:
             replaced.forget()
         file = self._files.pop(old)
-        (self.root / old).replace(self.root / new)
+        self.real.move(old, new)
         file.name = new
         self._files[new] = file
 
@@ -309,7 +300,7 @@ class FileStore:
         if self.is_guarded:
             self.admit(name, 0)
         if name not in self._directories:
-            (self.root / name).mkdir(exist_ok=True)
+            self.real.make_directory(name)
             self._directories[name] = None
 
     def rename_directory(self, old: str, new: str) -> None:
@@ -319,12 +310,12 @@ class FileStore:
             DiskFailed: If the disk has failed.
         """
         self.check_readable(old)
-        for name in self._under(old):
-            self.real.release(name)
+        names = self._under(old)
+        self.real.move_directory(old, new, names)
+        for name in names:
             file = self._files.pop(name)
             file.name = new + name[len(old) :]
             self._files[file.name] = file
-        (self.root / old).replace(self.root / new)
         del self._directories[old]
         self._directories[new] = None
 
@@ -337,7 +328,7 @@ class FileStore:
         self.check_readable(name)
         for file in self._under(name):
             self.delete(file)
-        shutil.rmtree(self.root / name)
+        self.real.remove_directory(name)
         del self._directories[name]
 
     # -- moving bytes to the platter ---------------------------------------------------------------
@@ -374,6 +365,10 @@ class FileStore:
     def flush(self, name: str) -> Bytes:
         """Makes one file durable; returns how many bytes had to be moved."""
         return self._files[name].flush()
+
+    def settle(self) -> None:
+        """Makes in the file system what was left for later: real files are as the platter."""
+        self.real.settle()
 
     def close(self) -> None:
         """Closes the real files that are kept open; the store stays usable."""
@@ -423,3 +418,4 @@ class FileStore:
                 self._directories[name] = None
             else:
                 self._files[name] = StoredFile(self, name, path.stat().st_size)
+                self.real.adopt(name)

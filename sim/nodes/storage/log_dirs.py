@@ -162,6 +162,7 @@ class Storage:
         copies = []
         for number, disk in enumerate(self.disks):
             disk.store.write_back_all()
+            disk.store.settle()
             disk.store.close()
             copies.append(FileStore(shutil.copytree(disk.store.root, scratch / str(number))))
         manager, now = self._manage(tuple(copies)), self.disks[0].kernel.time

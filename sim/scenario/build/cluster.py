@@ -184,7 +184,8 @@ class Builder:
         is_broker = server.node in self._brokers
         count = cluster.disk.directories if is_broker else 1
         for number in range(count):
-            store = FileStore(self._disks / server.name / directory_name(number), host.page_cache)
+            root = self._disks / server.name / directory_name(number)
+            store = FileStore(root, host.page_cache, late=True)
             unit = self.streams.named(f"disk/{server.name}/{number}").unit
             disk = Disk(self.kernel, store, spec, unit)
             self._watch_disk(disk, server.name, number)
