@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from sim.compiled import compiled_modules
-from tools import measure_idle, speed_guard
+from tools import measure_cluster, speed_guard
 
 
 def test_the_last_release_of_the_table_counts_and_ten_percent_less_is_red():
@@ -23,11 +23,19 @@ def test_the_last_release_of_the_table_counts_and_ten_percent_less_is_red():
 
 
 def test_an_idle_cluster_is_measured_without_its_boot():
-    found = measure_idle.measure(3, 6, 5)
+    found = measure_cluster.measure(3, 6, 5)
     # Two fetches a second of each of six pairs, four messages' events each, and heartbeats.
     assert 30 < found["events_per_simulated_second"] < 400
     assert found["cpu_seconds_per_simulated_hour"] > 0
     assert found["ratio_to_bare_simpy"] > 1
+
+
+def test_a_loaded_cluster_has_the_events_of_its_records():
+    idle, loaded = (measure_cluster.measure(3, 6, 2, rate) for rate in (0, 2_000))
+    # Sixteen records of 1 KB fill a batch, and an event is the least that each of them takes.
+    more = loaded["events_per_simulated_second"] - idle["events_per_simulated_second"]
+    assert more > 2_000 / 16
+    assert loaded["peak_rss_bytes"] > 50 << 20
 
 
 @pytest.mark.night
