@@ -14,7 +14,7 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from analysis.report import groups, latency, messages, states
+from analysis.report import groups, latency, messages, record_latency, states
 from analysis.report.fault_windows import FaultWindow, end_of, fault_windows
 from analysis.report.progress import STEPS, Progress, Steps, silent
 from analysis.spark import histogram, tables
@@ -150,12 +150,13 @@ class _Gathering:
     def findings(self, meanwhile: Callable[[], None], draw: Callable[[Drawable], None]) -> Findings:
         with parallel(self._spark) as start:
             fates = start(self._durability)
-            delays = start(self._latency)
+            delays = start(self._batch_times)
             judges = start(self._judges)
             meanwhile()
-            over_time = self._states()  # without Spark: no part waits for it
-            latency_us, frames = delays.result()
-            drawable = self._drawable(frames | over_time)
+            # Without Spark: no part waits for it.
+            latency_us, distributions = self._record_latency()
+            over_time = self._states()
+            drawable = self._drawable(delays.result() | distributions | over_time)
             draw(drawable)
             judged = fates.result()
             answers, other_answers, compared, shared = judges.result()
@@ -333,13 +334,13 @@ class _Gathering:
             self._table("committed_readers"),
         )
 
-    def _latency(self) -> tuple[dict[str, dict[str, float]], dict[str, pd.DataFrame]]:
+    def _record_latency(self) -> tuple[dict[str, dict[str, float]], dict[str, pd.DataFrame]]:
         self._steps.begin(
             "latency from the intended instant to the acknowledgement, and to the reader"
         )
         summaries: dict[str, dict[str, float]] = {}
         frames: dict[str, pd.DataFrame] = {}
-        counted = latency.distributions(self._batches, self._reads, self._fine_us)
+        counted = record_latency.distributions(self._files.directory, self._fine_us)
         steps = self._width_us // self._fine_us
         for name, (fine, by_topic) in counted.items():
             coarse = fine.assign(bin=(fine["bin"] // steps).astype("int32"))
@@ -353,13 +354,16 @@ class _Gathering:
             columns = (*histogram.QUANTILES, "max", "mean", "records")
             rows = whole.to_dict("records")
             summaries[name] = {key: float(rows[0][key]) for key in columns} if rows else {}
-        outcomes = latency.outcomes(self._batches, self._width_us).orderBy("bin", "outcome")
-        frames["outcomes"] = outcomes.toPandas()
+        return summaries, frames
+
+    def _batch_times(self) -> dict[str, pd.DataFrame]:
         self._steps.begin("latency by stage")
+        outcomes = latency.outcomes(self._batches, self._width_us).orderBy("bin", "outcome")
+        frames = {"outcomes": outcomes.toPandas()}
         spent = latency.stages(self._batches, self._table("requests"), self._width_us).toPandas()
         frames["stages"] = histogram.percentiles(spent, ["stage"])
         frames["stages_over_time"] = histogram.percentiles(spent, ["bin", "stage"])
-        return summaries, frames
+        return frames
 
     def _availability(self) -> dict[str, pd.DataFrame]:
         self._steps.begin("gaps in service")

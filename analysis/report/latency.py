@@ -3,11 +3,11 @@
 Latency counts from the instant at which a record was *meant* to be sent, so that time during which
 a producer could not send counts (coordinated omission). All distributions are counted into the
 buckets of :mod:`analysis.spark.histogram`. Times are microseconds; ``bin`` is an instant divided by
-the width of the time axis. Left out: the stages of consumers' requests.
+the width of the time axis. These are queries for frames of any number of runs, on any number of
+machines; a report counts the records of its one run by :mod:`analysis.report.record_latency`. Left
+out: the stages of consumers' requests.
 """
 
-from collections.abc import Mapping
-from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -29,7 +29,6 @@ STAGES: Final = (
 )
 """Name, end and start of each stage of a batch, in order; together they are all of its latency."""
 
-_SUMS: Final = {"records": f.sum, "top_us": f.max, "sum_us": f.sum}
 _KEYS: Final = ["producer_index", "topic", "partition"]
 
 ROWS_PER_DECADE: Final = 16
@@ -60,35 +59,6 @@ def heat(counted: pd.DataFrame) -> pd.DataFrame:
     middle = np.maximum(histogram.middle_of(counted["bucket"].to_numpy(np.int64)), 1)
     row = np.floor(np.log10(middle) * ROWS_PER_DECADE + 1e-9).astype(np.int32)
     return counted.assign(row=row).groupby(["bin", "row"], as_index=False).agg({"records": "sum"})
-
-
-def distributions(
-    client_batches: DataFrame, reads: DataFrame, width_us: Micros
-) -> Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]:
-    """Latencies of ``produce`` and ``end_to_end``, in one query.
-
-    Returns:
-        By name the counts of :func:`analysis.spark.histogram.count`, in memory, by ``bin`` and by
-        ``topic``.
-    """
-    every = (
-        frame.select(f.lit(name).alias("name"), "topic", "bin", "bucket", *_SUMS)
-        for name, frame in (
-            ("produce", produce(client_batches, width_us)),
-            ("end_to_end", end_to_end(client_batches, reads, width_us)),
-        )
-    )
-    sets = [[f.col(each) for each in ("name", by, "bucket")] for by in ("bin", "topic")]
-    merged = reduce(DataFrame.union, every).groupingSets(sets, "name", "bin", "topic", "bucket")
-    found = merged.agg(*(of(name).alias(name) for name, of in _SUMS.items())).toPandas()
-    of_time = found["topic"].isna()
-    timed = found[of_time].drop(columns="topic").astype({"bin": np.int32})
-    others = found[~of_time].drop(columns="bin")
-    return {name: (_named(timed, name), _named(others, name)) for name in ("produce", "end_to_end")}
-
-
-def _named(counted: pd.DataFrame, name: str) -> pd.DataFrame:
-    return counted[counted["name"] == name].drop(columns="name")
 
 
 def bin_of(instant: Column, width_us: Micros) -> Column:

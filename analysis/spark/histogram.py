@@ -42,6 +42,13 @@ def bucket_of(value: Column) -> Column:
     return f.when(value <= EXACT_UP_TO, plain).otherwise(above.cast("int"))
 
 
+def buckets_of(values: Counts) -> Counts:
+    """The buckets of values in memory, as :func:`bucket_of`."""
+    above = np.ceil(np.log(np.maximum(values, 1) / EXACT_UP_TO) / _LOG_GROWTH - _EDGE)
+    plain = np.maximum(values, 0)
+    return np.where(values <= EXACT_UP_TO, plain, above.astype(np.int64) + EXACT_UP_TO)
+
+
 def middle_of(bucket: Counts) -> Counts:
     """The values in microseconds that represent buckets."""
     upper = np.power(GROWTH, (bucket - EXACT_UP_TO).astype(float)) * EXACT_UP_TO

@@ -1,0 +1,220 @@
+"""Latencies of all records of a run, to the acknowledgement and to the readers, counted.
+
+Spark is not involved: every record has a latency or two, and a bucket and a bin of each are a few
+operations of numpy on a row group, where Spark makes a row of each. Of a batch 16 bytes are held,
+of a read 32. The counts are those of :func:`analysis.report.latency.produce` and
+:func:`~analysis.report.latency.end_to_end`, which notebooks use over any number of runs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.spark import histogram, tables
+from sim.units import Micros
+
+NAMES: Final = ("produce", "end_to_end")
+
+_SUMS: Final = {"records": "sum", "top_us": "max", "sum_us": "sum"}
+_KEYS: Final = ("topic", "partition", "producer_index", "first_record")
+_BATCHES: Final = ("t_us", "topic", "outcome", "latency_us")
+_READS: Final = ("t_us", *_KEYS, "record_count")
+_RECORD_BITS: Final = 40
+_PRODUCER_BITS: Final = 20
+_PARTITION_BITS: Final = 24
+
+Numbers = npt.NDArray[np.int64]
+Frames = tuple[pd.DataFrame, pd.DataFrame]
+
+
+def distributions(run: Path, width_us: Micros) -> Mapping[str, Frames]:
+    """Latencies of ``produce`` and ``end_to_end``, in two passes over the batches.
+
+    Args:
+        run: Run directory, with the trace tables ``client_batches`` and ``reads``.
+        width_us: Width of a bin of the time axis; bins are of the intended instants.
+
+    Returns:
+        By name the counts of :func:`analysis.spark.histogram.count`, by ``bin`` and by ``topic``.
+
+    Raises:
+        SimulationError: If a table is of another version, or cannot be read.
+    """
+    flows = _Flows()
+    reads = _matched(run, flows)
+    topics: dict[str, int] = {}
+    counted = {name: _Counted(width_us) for name in NAMES}
+    place = 0
+    for rows in tables.row_groups(
+        run, "client_batches", ("t_us", "topic", "outcome", "latency_us")
+    ):
+        batches = _Batches.of(rows, topics)
+        is_ok = pc.equal(rows["outcome"], "ok").to_numpy()
+        each = np.repeat(is_ok, batches.lengths)
+        counted["produce"].add(
+            np.repeat(batches.topic, batches.lengths)[each],
+            np.repeat(batches.t_us, batches.lengths)[each] - batches.took_us[each],
+            batches.took_us[each],
+        )
+        counted["end_to_end"].add(*reads.of(batches, place))
+        place += rows.num_rows
+    return {name: each.frames(list(topics)) for name, each in counted.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Batches:
+    """Batches of a row group, and the latencies of all of their records, one after the other."""
+
+    topic: Numbers
+    t_us: Numbers
+    lengths: Numbers
+    took_us: Numbers
+
+    @classmethod
+    def of(cls, rows: pa.Table, topics: dict[str, int]) -> "_Batches":
+        lists = rows["latency_us"].combine_chunks()
+        return cls(
+            tables.codes(rows["topic"], topics),
+            rows["t_us"].to_numpy(),
+            lists.value_lengths().to_numpy().astype(np.int64),
+            lists.flatten().to_numpy().astype(np.int64),
+        )
+
+
+class _Flows:
+    """Numbers of the pairs of a producer and a partition, in the order in which they were found."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, int] = {}
+        self._numbers: dict[int, int] = {}
+
+    def placed(self, rows: pa.Table) -> Numbers:
+        """The place of each row's first record among those of all pairs: pair, then record."""
+        key = tables.codes(rows["topic"], self._topics) << _PARTITION_BITS
+        # A record that was refused before it had a partition has -1.
+        key = (key + 1 + rows["partition"].to_numpy()) << _PRODUCER_BITS
+        keys, places = np.unique(key + rows["producer_index"].to_numpy(), return_inverse=True)
+        known = [self._numbers.setdefault(each, len(self._numbers)) for each in keys.tolist()]
+        numbers = np.array(known, np.int64)[places]
+        return (numbers << _RECORD_BITS) + rows["first_record"].to_numpy()
+
+
+class _Reads:
+    """Reads, in the order of the batches whose records they returned.
+
+    Args:
+        batch: Number of each read's batch, in the order of the trace; grows.
+        skipped: Records of the batch before the first one that was read.
+        count: Records that were read.
+        t_us: Instant of the read.
+    """
+
+    def __init__(self, batch: Numbers, skipped: Numbers, count: Numbers, t_us: Numbers) -> None:
+        self._batch = batch
+        self._skipped = skipped
+        self._count = count
+        self._t_us = t_us
+
+    def of(self, batches: _Batches, place: int) -> tuple[Numbers, Numbers, Numbers]:
+        """Topic, intended instant and latency of each record of some batches that was read.
+
+        Args:
+            batches: Those from number ``place`` on.
+            place: Number of the first.
+        """
+        bounds = np.searchsorted(self._batch, (place, place + len(batches.t_us)))
+        mine = slice(*bounds)
+        batch = self._batch[mine] - place
+        # What a batch does not have was not read from it.
+        counts = np.clip(batches.lengths[batch] - self._skipped[mine], 0, self._count[mine])
+        ends = np.cumsum(batches.lengths)
+        begin = ends[batch] - batches.lengths[batch] + self._skipped[mine]
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        took_us = batches.took_us[np.repeat(begin, counts) + within]
+        meant_us = np.repeat(batches.t_us[batch], counts) - took_us
+        read_us = np.repeat(self._t_us[mine], counts)
+        return np.repeat(batches.topic[batch], counts), meant_us, read_us - meant_us
+
+
+def _matched(run: Path, flows: _Flows) -> _Reads:
+    """Each read with its batch: that with the largest first record not above the read's own."""
+    groups = tables.row_groups(run, "client_batches", _KEYS)
+    batches = np.concatenate([flows.placed(rows) for rows in groups])
+    order = np.argsort(batches, kind="stable")
+    batches = batches[order]
+    found: list[tuple[Numbers, ...]] = []
+    for rows in tables.row_groups(run, "reads", _READS):
+        known = rows.filter(pc.greater_equal(rows["producer_index"], 0))
+        first = flows.placed(known)
+        place = np.searchsorted(batches, first, side="right") - 1
+        skipped = first - np.append(batches, 0)[place]
+        # Below a pair's own batches another pair's end.
+        is_sent = (place >= 0) & (
+            np.append(batches, 0)[place] >> _RECORD_BITS == first >> _RECORD_BITS
+        )
+        columns = (
+            np.append(order, 0)[place],
+            skipped,
+            known["record_count"].to_numpy().astype(np.int64),
+            known["t_us"].to_numpy(),
+        )
+        found.append(tuple(column[is_sent] for column in columns))
+    batch, skipped, count, t_us = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    by_batch = np.argsort(batch, kind="stable")
+    return _Reads(batch[by_batch], skipped[by_batch], count[by_batch], t_us[by_batch])
+
+
+class _Counted:
+    """Latencies of one kind, counted by bin and by topic."""
+
+    def __init__(self, width_us: Micros) -> None:
+        self._width_us = width_us
+        self._bins: list[pd.DataFrame] = []
+        self._topics: list[pd.DataFrame] = []
+
+    def add(self, topic: Numbers, meant_us: Numbers, took_us: Numbers) -> None:
+        """Counts some records."""
+        if not len(took_us):
+            return
+        bucket = histogram.buckets_of(took_us)
+        self._bins.append(_count(meant_us // self._width_us, bucket, took_us))
+        self._topics.append(_count(topic, bucket, took_us))
+
+    def frames(self, topics: list[str]) -> Frames:
+        """Counts by ``bin`` and by ``topic``."""
+        timed, others = _merged(self._bins), _merged(self._topics)
+        named = np.array(topics, object)[others["key"].to_numpy()]
+        return (
+            timed.rename(columns={"key": "bin"}).astype({"bin": np.int32}),
+            others.assign(key=named).rename(columns={"key": "topic"}),
+        )
+
+
+def _count(key: Numbers, bucket: Numbers, took_us: Numbers) -> pd.DataFrame:
+    """Counts by key and bucket; keys are close to one another."""
+    least, width = int(key.min()), int(bucket.max()) + 1
+    place = (key - least) * width + bucket
+    records = np.bincount(place)
+    top_us = np.full(len(records), np.iinfo(np.int64).min)
+    np.maximum.at(top_us, place, took_us)
+    # Sums of whole numbers below 2^53 are exact.
+    sum_us = np.bincount(place, weights=took_us).astype(np.int64)
+    there = np.flatnonzero(records)
+    columns = {
+        "key": there // width + least, "bucket": (there % width).astype(np.int32),
+        "records": records[there], "top_us": top_us[there], "sum_us": sum_us[there],
+    }  # fmt: skip
+    return pd.DataFrame(columns)
+
+
+def _merged(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    nothing = _count(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64))[:0]
+    whole = pd.concat(parts) if parts else nothing
+    return whole.groupby(["key", "bucket"], as_index=False).agg(_SUMS)
