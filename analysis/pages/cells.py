@@ -5,11 +5,12 @@ Nothing here needs matplotlib, whose import takes as long as Java's start.
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from sim.units import MS, SECOND, Micros
+
+if TYPE_CHECKING:
+    import pandas as pd  # A second of import, which is to pass while Java starts.
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Picture:
     svg: str
 
 
-def rows_of(frame: pd.DataFrame) -> list[dict[Hashable, Any]]:
+def rows_of(frame: "pd.DataFrame") -> list[dict[Hashable, Any]]:
     """The rows of a small frame; callers know the types of the cells."""
     return frame.to_dict("records")
 

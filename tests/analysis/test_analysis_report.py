@@ -32,7 +32,7 @@ from sim.errors import SimulationError
 from tests.analysis.synthetic import Model, Outage, S, modelled, write_run
 
 pytestmark = pytest.mark.spark
-MOST_QUERIES = 8
+MOST_QUERIES = 7
 MOST_JOBS = 20
 SMALL = Model(
     seconds=6,
