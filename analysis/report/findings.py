@@ -14,7 +14,7 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from analysis.report import groups, latency, messages, record_latency, states
+from analysis.report import client_times, groups, latency, messages, states
 from analysis.report.fault_windows import FaultWindow, end_of, fault_windows
 from analysis.report.progress import STEPS, Progress, Steps, silent
 from analysis.spark import histogram, tables
@@ -150,13 +150,12 @@ class _Gathering:
     def findings(self, meanwhile: Callable[[], None], draw: Callable[[Drawable], None]) -> Findings:
         with parallel(self._spark) as start:
             fates = start(self._durability)
-            delays = start(self._batch_times)
             judges = start(self._judges)
             meanwhile()
             # Without Spark: no part waits for it.
             latency_us, distributions = self._record_latency()
             over_time = self._states()
-            drawable = self._drawable(delays.result() | distributions | over_time)
+            drawable = self._drawable(distributions | over_time)
             draw(drawable)
             judged = fates.result()
             answers, other_answers, compared, shared = judges.result()
@@ -187,7 +186,7 @@ class _Gathering:
         )
 
     def _states(self) -> dict[str, pd.DataFrame]:
-        frames = self._availability() | self._cluster()
+        frames = self._stages() | self._availability() | self._cluster()
         return frames | self._messages(frames["timeline"])
 
     def _judges(
@@ -340,7 +339,7 @@ class _Gathering:
         )
         summaries: dict[str, dict[str, float]] = {}
         frames: dict[str, pd.DataFrame] = {}
-        counted = record_latency.distributions(self._files.directory, self._fine_us)
+        counted = client_times.latencies(self._files.directory, self._fine_us)
         steps = self._width_us // self._fine_us
         for name, (fine, by_topic) in counted.items():
             coarse = fine.assign(bin=(fine["bin"] // steps).astype("int32"))
@@ -356,14 +355,15 @@ class _Gathering:
             summaries[name] = {key: float(rows[0][key]) for key in columns} if rows else {}
         return summaries, frames
 
-    def _batch_times(self) -> dict[str, pd.DataFrame]:
+    def _stages(self) -> dict[str, pd.DataFrame]:
         self._steps.begin("latency by stage")
-        outcomes = latency.outcomes(self._batches, self._width_us).orderBy("bin", "outcome")
-        frames = {"outcomes": outcomes.toPandas()}
-        spent = latency.stages(self._batches, self._table("requests"), self._width_us).toPandas()
-        frames["stages"] = histogram.percentiles(spent, ["stage"])
-        frames["stages_over_time"] = histogram.percentiles(spent, ["bin", "stage"])
-        return frames
+        run, width_us = self._files.directory, self._width_us
+        spent = client_times.stages(run, width_us)
+        return {
+            "outcomes": client_times.outcomes(run, width_us),
+            "stages": histogram.percentiles(spent, ["stage"]),
+            "stages_over_time": histogram.percentiles(spent, ["bin", "stage"]),
+        }
 
     def _availability(self) -> dict[str, pd.DataFrame]:
         self._steps.begin("gaps in service")

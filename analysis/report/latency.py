@@ -4,8 +4,8 @@ Latency counts from the instant at which a record was *meant* to be sent, so tha
 a producer could not send counts (coordinated omission). All distributions are counted into the
 buckets of :mod:`analysis.spark.histogram`. Times are microseconds; ``bin`` is an instant divided by
 the width of the time axis. These are queries for frames of any number of runs, on any number of
-machines; a report counts the records of its one run by :mod:`analysis.report.record_latency`. Left
-out: the stages of consumers' requests.
+machines; the report of one run has its numbers from :mod:`analysis.report.client_times`. Left out:
+the stages of consumers' requests.
 """
 
 from typing import Final
@@ -156,14 +156,3 @@ def stages(client_batches: DataFrame, requests: DataFrame, width_us: Micros) -> 
         bin_of(f.col("t_us"), width_us).alias("bin"), f.explode(f.array(*parts)).alias("part")
     ).select("bin", "part.stage", "part.took_us")
     return histogram.count(spent, ["stage", "bin"], "took_us")
-
-
-def outcomes(client_batches: DataFrame, width_us: Micros) -> DataFrame:
-    """Records by the instant at which their producer had the outcome.
-
-    Returns:
-        ``DataFrame[bin, outcome, records, bytes]``.
-    """
-    return client_batches.groupBy(bin_of(f.col("t_us"), width_us).alias("bin"), "outcome").agg(
-        f.sum("record_count").alias("records"), f.sum("size_bytes").alias("bytes")
-    )

@@ -1,9 +1,9 @@
-"""Latencies of all records of a run, to the acknowledgement and to the readers, counted.
+"""Latencies of records, stages of batches and outcomes of one run, counted.
 
-Spark is not involved: every record has a latency or two, and a bucket and a bin of each are a few
-operations of numpy on a row group, where Spark makes a row of each. Of a batch 16 bytes are held,
-of a read 32. The counts are those of :func:`analysis.report.latency.produce` and
-:func:`~analysis.report.latency.end_to_end`, which notebooks use over any number of runs.
+Spark is not involved: every record has a latency or two, every batch seven stages, and a bucket and
+a bin of each are a few operations of numpy on a row group, where Spark makes a row of each. Of a
+batch 16 bytes are held, of a read 32, of a produce request 40. The counts are those of
+:mod:`analysis.report.latency`, whose queries notebooks use over any number of runs.
 """
 
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.report.latency import STAGES
 from analysis.spark import histogram, tables
 from sim.units import Micros
 
@@ -26,15 +27,38 @@ _SUMS: Final = {"records": "sum", "top_us": "max", "sum_us": "sum"}
 _KEYS: Final = ("topic", "partition", "producer_index", "first_record")
 _BATCHES: Final = ("t_us", "topic", "outcome", "latency_us")
 _READS: Final = ("t_us", *_KEYS, "record_count")
+_REQUESTS: Final = (
+    "t_us",
+    "kind",
+    "client",
+    "node",
+    "correlation",
+    "arrived_us",
+    "started_us",
+    "decided_us",
+)
+_SENT: Final = (
+    "t_us",
+    "producer",
+    "answered_by",
+    "correlation",
+    "outcome",
+    "created_us",
+    "first_sent_us",
+    "last_sent_us",
+)
+_OUTCOMES: Final = ("t_us", "outcome", "record_count", "size_bytes")
 _RECORD_BITS: Final = 40
 _PRODUCER_BITS: Final = 20
 _PARTITION_BITS: Final = 24
+_NODE_BITS: Final = 32
+_CORRELATION_BITS: Final = 32
 
 Numbers = npt.NDArray[np.int64]
 Frames = tuple[pd.DataFrame, pd.DataFrame]
 
 
-def distributions(run: Path, width_us: Micros) -> Mapping[str, Frames]:
+def latencies(run: Path, width_us: Micros) -> Mapping[str, Frames]:
     """Latencies of ``produce`` and ``end_to_end``, in two passes over the batches.
 
     Args:
@@ -68,6 +92,75 @@ def distributions(run: Path, width_us: Micros) -> Mapping[str, Frames]:
     return {name: each.frames(list(topics)) for name, each in counted.items()}
 
 
+def stages(run: Path, width_us: Micros) -> pd.DataFrame:
+    """Time that acknowledged batches spent in each stage, by the instant they were acknowledged.
+
+    Args:
+        run: Run directory, with the trace tables ``client_batches`` and ``requests``; without the
+            second, which is of level ``detail``, there is nothing to count.
+        width_us: Width of a bin of the time axis.
+
+    Returns:
+        Counts by ``stage, bin``, those of :func:`analysis.report.latency.stages`.
+
+    Raises:
+        SimulationError: If a table is of another version, or cannot be read.
+    """
+    connections = _Connections()
+    served, times = _served(run, connections)
+    found: list[pd.DataFrame] = []
+    for rows in tables.row_groups(run, "client_batches", _SENT):
+        sent = pc.and_(pc.equal(rows["outcome"], "ok"), pc.greater_equal(rows["last_sent_us"], 0))
+        batches = rows.filter(sent)
+        key = connections.placed(batches, "producer", "answered_by")
+        first, behind = (np.searchsorted(served, key, side) for side in ("left", "right"))
+        counts = behind - first
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        place = np.repeat(first, counts) + within
+        way = {name: column[place] for name, column in times.items()} | {
+            name: np.repeat(batches[name].to_numpy(), counts)
+            for name in ("t_us", "created_us", "first_sent_us", "last_sent_us")
+        }
+        bins = way["t_us"] // width_us * len(STAGES)
+        for stage, (_, end, start) in enumerate(STAGES if len(place) else ()):
+            took_us = way[end] - way[start]
+            found.append(_count(bins + stage, histogram.buckets_of(took_us), took_us))
+    counted = _merged(found)
+    key = counted.pop("key")
+    counted.insert(0, "stage", (key % len(STAGES)).astype(np.int32))
+    counted.insert(1, "bin", (key // len(STAGES)).astype(np.int32))
+    return counted
+
+
+def outcomes(run: Path, width_us: Micros) -> pd.DataFrame:
+    """Records by the instant at which their producer had the outcome.
+
+    Args:
+        run: Run directory, with the trace table ``client_batches``.
+        width_us: Width of a bin of the time axis.
+
+    Returns:
+        ``[bin, outcome, records, bytes]``, in this order.
+
+    Raises:
+        SimulationError: If the table is of another version, or cannot be read.
+    """
+    found = []
+    for rows in tables.row_groups(run, "client_batches", _OUTCOMES):
+        bins = (rows["t_us"].to_numpy() // width_us).astype(np.int32)
+        texts = rows["outcome"].cast(pa.string())
+        columns = {
+            "bin": pa.array(bins), "outcome": texts,
+            "records": rows["record_count"], "bytes": rows["size_bytes"],
+        }  # fmt: skip
+        whole = pa.table(columns).group_by(["bin", "outcome"])
+        found.append(whole.aggregate([("records", "sum"), ("bytes", "sum")]))
+    summed = pa.concat_tables(found).group_by(["bin", "outcome"])
+    totals = summed.aggregate([("records_sum", "sum"), ("bytes_sum", "sum")])
+    frame: pd.DataFrame = totals.rename_columns(["bin", "outcome", "records", "bytes"]).to_pandas()
+    return frame.sort_values(["bin", "outcome"], ignore_index=True)
+
+
 @dataclass(frozen=True, slots=True)
 class _Batches:
     """Batches of a row group, and the latencies of all of their records, one after the other."""
@@ -88,22 +181,39 @@ class _Batches:
         )
 
 
-class _Flows:
-    """Numbers of the pairs of a producer and a partition, in the order in which they were found."""
+class _Pairs:
+    """Small numbers of pairs that large ones identify, in the order in which they were found."""
 
     def __init__(self) -> None:
-        self._topics: dict[str, int] = {}
+        self.texts: dict[str, int] = {}
         self._numbers: dict[int, int] = {}
+
+    def numbered(self, pairs: Numbers) -> Numbers:
+        """The number of each row's pair."""
+        keys, places = np.unique(pairs, return_inverse=True)
+        known = [self._numbers.setdefault(each, len(self._numbers)) for each in keys.tolist()]
+        return np.array(known, np.int64)[places]
+
+
+class _Flows(_Pairs):
+    """Pairs of a producer and a partition."""
 
     def placed(self, rows: pa.Table) -> Numbers:
         """The place of each row's first record among those of all pairs: pair, then record."""
-        key = tables.codes(rows["topic"], self._topics) << _PARTITION_BITS
+        key = tables.codes(rows["topic"], self.texts) << _PARTITION_BITS
         # A record that was refused before it had a partition has -1.
         key = (key + 1 + rows["partition"].to_numpy()) << _PRODUCER_BITS
-        keys, places = np.unique(key + rows["producer_index"].to_numpy(), return_inverse=True)
-        known = [self._numbers.setdefault(each, len(self._numbers)) for each in keys.tolist()]
-        numbers = np.array(known, np.int64)[places]
+        numbers = self.numbered(key + rows["producer_index"].to_numpy())
         return (numbers << _RECORD_BITS) + rows["first_record"].to_numpy()
+
+
+class _Connections(_Pairs):
+    """Pairs of a client and a broker."""
+
+    def placed(self, rows: pa.Table, client: str, broker: str) -> Numbers:
+        """The place of each row's request among those of all pairs: pair, then correlation."""
+        key = (tables.codes(rows[client], self.texts) << _NODE_BITS) + rows[broker].to_numpy()
+        return (self.numbered(key) << _CORRELATION_BITS) + rows["correlation"].to_numpy()
 
 
 class _Reads:
@@ -141,6 +251,24 @@ class _Reads:
         meant_us = np.repeat(batches.t_us[batch], counts) - took_us
         read_us = np.repeat(self._t_us[mine], counts)
         return np.repeat(batches.topic[batch], counts), meant_us, read_us - meant_us
+
+
+def _served(run: Path, connections: _Connections) -> tuple[Numbers, dict[str, Numbers]]:
+    """Places of produce requests, ascending, and the instants of each at its broker."""
+    names = {
+        "arrived_us": "arrived_us", "started_us": "started_us", "decided_us": "decided_us",
+        "replied_us": "t_us",
+    }  # fmt: skip
+    places: list[Numbers] = []
+    parts: dict[str, list[Numbers]] = {name: [] for name in names}
+    for rows in tables.row_groups(run, "requests", _REQUESTS):
+        produce = rows.filter(pc.equal(rows["kind"], "Produce"))
+        places.append(connections.placed(produce, "client", "node"))
+        for name, column in names.items():
+            parts[name].append(produce[column].to_numpy())
+    whole = np.concatenate(places)
+    order = np.argsort(whole, kind="stable")
+    return whole[order], {name: np.concatenate(each)[order] for name, each in parts.items()}
 
 
 def _matched(run: Path, flows: _Flows) -> _Reads:
