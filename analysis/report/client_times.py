@@ -115,8 +115,7 @@ def stages(run: Path, width_us: Micros) -> pd.DataFrame:
         key = connections.placed(batches, "producer", "answered_by")
         first, behind = (np.searchsorted(served, key, side) for side in ("left", "right"))
         counts = behind - first
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        place = np.repeat(first, counts) + within
+        place = _stretches(first, counts)
         way = {name: column[place] for name, column in times.items()} | {
             name: np.repeat(batches[name].to_numpy(), counts)
             for name in ("t_us", "created_us", "first_sent_us", "last_sent_us")
@@ -126,9 +125,9 @@ def stages(run: Path, width_us: Micros) -> pd.DataFrame:
             took_us = way[end] - way[start]
             found.append(_count(bins + stage, histogram.buckets_of(took_us), took_us))
     counted = _merged(found)
-    key = counted.pop("key")
-    counted.insert(0, "stage", (key % len(STAGES)).astype(np.int32))
-    counted.insert(1, "bin", (key // len(STAGES)).astype(np.int32))
+    keys = counted.pop("key")
+    counted.insert(0, "stage", (keys % len(STAGES)).astype(np.int32))
+    counted.insert(1, "bin", (keys // len(STAGES)).astype(np.int32))
     return counted
 
 
@@ -204,7 +203,8 @@ class _Flows(_Pairs):
         # A record that was refused before it had a partition has -1.
         key = (key + 1 + rows["partition"].to_numpy()) << _PRODUCER_BITS
         numbers = self.numbered(key + rows["producer_index"].to_numpy())
-        return (numbers << _RECORD_BITS) + rows["first_record"].to_numpy()
+        places: Numbers = (numbers << _RECORD_BITS) + rows["first_record"].to_numpy()
+        return places
 
 
 class _Connections(_Pairs):
@@ -213,7 +213,9 @@ class _Connections(_Pairs):
     def placed(self, rows: pa.Table, client: str, broker: str) -> Numbers:
         """The place of each row's request among those of all pairs: pair, then correlation."""
         key = (tables.codes(rows[client], self.texts) << _NODE_BITS) + rows[broker].to_numpy()
-        return (self.numbered(key) << _CORRELATION_BITS) + rows["correlation"].to_numpy()
+        numbers = self.numbered(key)
+        places: Numbers = (numbers << _CORRELATION_BITS) + rows["correlation"].to_numpy()
+        return places
 
 
 class _Reads:
@@ -246,8 +248,7 @@ class _Reads:
         counts = np.clip(batches.lengths[batch] - self._skipped[mine], 0, self._count[mine])
         ends = np.cumsum(batches.lengths)
         begin = ends[batch] - batches.lengths[batch] + self._skipped[mine]
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        took_us = batches.took_us[np.repeat(begin, counts) + within]
+        took_us = batches.took_us[_stretches(begin, counts)]
         meant_us = np.repeat(batches.t_us[batch], counts) - took_us
         read_us = np.repeat(self._t_us[mine], counts)
         return np.repeat(batches.topic[batch], counts), meant_us, read_us - meant_us
@@ -297,6 +298,13 @@ def _matched(run: Path, flows: _Flows) -> _Reads:
     batch, skipped, count, t_us = (np.concatenate(parts) for parts in zip(*found, strict=True))
     by_batch = np.argsort(batch, kind="stable")
     return _Reads(batch[by_batch], skipped[by_batch], count[by_batch], t_us[by_batch])
+
+
+def _stretches(begin: Numbers, counts: Numbers) -> Numbers:
+    """Numbers from each beginning on, so many of each."""
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    found: Numbers = np.repeat(begin, counts) + within
+    return found
 
 
 class _Counted:
