@@ -28,25 +28,12 @@ _KEYS: Final = ("topic", "partition", "producer_index", "first_record")
 _BATCHES: Final = ("t_us", "topic", "outcome", "latency_us")
 _READS: Final = ("t_us", *_KEYS, "record_count")
 _REQUESTS: Final = (
-    "t_us",
-    "kind",
-    "client",
-    "node",
-    "correlation",
-    "arrived_us",
-    "started_us",
-    "decided_us",
-)
+    "t_us", "kind", "client", "node", "correlation", "arrived_us", "started_us", "decided_us",
+)  # fmt: skip
 _SENT: Final = (
-    "t_us",
-    "producer",
-    "answered_by",
-    "correlation",
-    "outcome",
-    "created_us",
-    "first_sent_us",
+    "t_us", "producer", "answered_by", "correlation", "outcome", "created_us", "first_sent_us",
     "last_sent_us",
-)
+)  # fmt: skip
 _OUTCOMES: Final = ("t_us", "outcome", "record_count", "size_bytes")
 _RECORD_BITS: Final = 40
 _PRODUCER_BITS: Final = 20
@@ -76,9 +63,7 @@ def latencies(run: Path, width_us: Micros) -> Mapping[str, Frames]:
     topics: dict[str, int] = {}
     counted = {name: _Counted(width_us) for name in NAMES}
     place = 0
-    for rows in tables.row_groups(
-        run, "client_batches", ("t_us", "topic", "outcome", "latency_us")
-    ):
+    for rows in tables.row_groups(run, "client_batches", _BATCHES):
         batches = _Batches.of(rows, topics)
         is_ok = pc.equal(rows["outcome"], "ok").to_numpy()
         each = np.repeat(is_ok, batches.lengths)
@@ -222,7 +207,7 @@ class _Reads:
     """Reads, in the order of the batches whose records they returned.
 
     Args:
-        batch: Number of each read's batch, in the order of the trace; grows.
+        batch: Number of each read's batch, in the order of the trace, ascending.
         skipped: Records of the batch before the first one that was read.
         count: Records that were read.
         t_us: Instant of the read.

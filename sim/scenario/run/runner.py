@@ -103,7 +103,8 @@ class Work(Region):
         on_progress: As in :func:`run`.
         should_stop: As in :func:`run`.
         keeps: Whether trace, scenario and run card are written down; the simulated disks are real
-            files in any case. No number of the verdict depends on it.
+            files in any case, as far as bytes were written back to them. No number of the verdict
+            depends on it.
         kernel: Of a run that this one is a part of: that of another cluster beside its own.
         hooks: As in :func:`run`.
     """
