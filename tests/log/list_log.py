@@ -59,6 +59,7 @@ class ListTransactions:
         self._log = log
         self.guards: dict[int, int] = {}
         self._given = 0
+        self._lowest: dict[int, tuple[int, int]] = {}
 
     def all(self) -> list[tuple[int, int, int | None, bool]]:
         """Producer, first offset, offset of the marker or None, whether it aborts."""
@@ -96,7 +97,19 @@ class ListTransactions:
         if producer not in self.guards:
             self._given += 1
             self.guards[producer] = self._given
-        return self.guards[producer]
+            self._lowest[self._given] = epoch, sequence
+        guard = self.guards[producer]
+        known, lowest = self._lowest[guard]
+        if epoch > known:
+            self._lowest[guard] = epoch, sequence
+        elif epoch == known:
+            self._lowest[guard] = epoch, min(lowest, sequence)
+        return guard
+
+    def is_beyond(self, producer: int, sequence: int) -> bool:
+        """True if a batch with a lower sequence was verified, and is not there yet."""
+        guard = self.guards.get(producer)
+        return guard is not None and sequence > self._lowest[guard][1]
 
     def aborted_between(self, start: int, end: int) -> tuple:
         ended = sorted((m, p, f) for p, f, m, aborts in self.all() if aborts)
@@ -172,13 +185,17 @@ class ListLog:
         self._assign(leader_epoch, self.log_end_offset)
         if batch.producer_id >= 0 and not batch.is_control:
             verdict = self._check(batch)
-            if guard <= by_coordinator(UNCHECKED_GUARD):
+            by_client = guard > by_coordinator(UNCHECKED_GUARD)
+            if not by_client:
                 guard = by_coordinator(guard)
                 fenced = verdict is ErrorCode.INVALID_PRODUCER_EPOCH
                 verdict = verdict if fenced else None
             if not isinstance(verdict, tuple):
                 refusal = self._guarded(batch, guard)
                 verdict = refusal or verdict if batch.is_transactional else verdict or refusal
+            if verdict is None and batch.is_transactional and by_client:
+                late = self.transactions.is_beyond(batch.producer_id, batch.base_sequence)
+                verdict = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if late else None
             if isinstance(verdict, ErrorCode):
                 return self._no(verdict)
             if verdict is not None:

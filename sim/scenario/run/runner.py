@@ -449,15 +449,15 @@ class Work(Region):
         )
 
     def leave_readable(self) -> None:
-        """Close the trace and, if the files are kept, write the page caches back."""
+        """Close the trace and write the page caches back; files that are kept are all made."""
         self.regions.leave_readable()
         try:
             self.trace.close()
         finally:
             for host in self.cluster.hosts.values():
                 for disk in host.disks:
+                    disk.store.write_back_all()
                     if self._keeps:
-                        disk.store.write_back_all()
                         disk.store.settle()
                     disk.store.close()
 

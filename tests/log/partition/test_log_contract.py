@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sim.error_codes import ErrorCode
@@ -180,6 +180,10 @@ class Pair:
 
 
 @given(STEPS)
+@example(
+    [("idempotent", 1, 0), ("transact", 1, 2), ("idempotent", 1, 0), ("idempotent", 2, 0),
+     ("transact", 1, 0)]
+)  # fmt: skip
 def test_both_logs_answer_alike_whatever_happens(steps) -> None:
     with tempfile.TemporaryDirectory() as directory:
         pair = Pair(Path(directory))
