@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.report.latency import STAGES
 from analysis.spark import histogram, tables
+from analysis.verify.places import NUMBER_BITS, Numbers, Records, Requests
 from sim.units import Micros
 
 NAMES: Final = ("produce", "end_to_end")
@@ -35,13 +35,7 @@ _SENT: Final = (
     "last_sent_us",
 )  # fmt: skip
 _OUTCOMES: Final = ("t_us", "outcome", "record_count", "size_bytes")
-_RECORD_BITS: Final = 40
-_PRODUCER_BITS: Final = 20
-_PARTITION_BITS: Final = 24
-_NODE_BITS: Final = 32
-_CORRELATION_BITS: Final = 32
 
-Numbers = npt.NDArray[np.int64]
 Frames = tuple[pd.DataFrame, pd.DataFrame]
 
 
@@ -58,8 +52,8 @@ def latencies(run: Path, width_us: Micros) -> Mapping[str, Frames]:
     Raises:
         SimulationError: If a table is of another version, or cannot be read.
     """
-    flows = _Flows()
-    reads = _matched(run, flows)
+    records = Records()
+    reads = _matched(run, records)
     topics: dict[str, int] = {}
     counted = {name: _Counted(width_us) for name in NAMES}
     place = 0
@@ -91,13 +85,13 @@ def stages(run: Path, width_us: Micros) -> pd.DataFrame:
     Raises:
         SimulationError: If a table is of another version, or cannot be read.
     """
-    connections = _Connections()
-    served, times = _served(run, connections)
+    placing = Requests()
+    served, times = _served(run, placing)
     found: list[pd.DataFrame] = []
     for rows in tables.row_groups(run, "client_batches", _SENT):
         sent = pc.and_(pc.equal(rows["outcome"], "ok"), pc.greater_equal(rows["last_sent_us"], 0))
         batches = rows.filter(sent)
-        key = connections.placed(batches, "producer", "answered_by")
+        key = placing.placed(batches, "producer", "answered_by")
         first, behind = (np.searchsorted(served, key, side) for side in ("left", "right"))
         counts = behind - first
         place = _stretches(first, counts)
@@ -165,44 +159,6 @@ class _Batches:
         )
 
 
-class _Pairs:
-    """Small numbers of pairs that large ones identify, in the order in which they were found."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, int] = {}
-        self._numbers: dict[int, int] = {}
-
-    def numbered(self, pairs: Numbers) -> Numbers:
-        """The number of each row's pair."""
-        keys, places = np.unique(pairs, return_inverse=True)
-        known = [self._numbers.setdefault(each, len(self._numbers)) for each in keys.tolist()]
-        return np.array(known, np.int64)[places]
-
-
-class _Flows(_Pairs):
-    """Pairs of a producer and a partition."""
-
-    def placed(self, rows: pa.Table) -> Numbers:
-        """The place of each row's first record among those of all pairs: pair, then record."""
-        key = tables.codes(rows["topic"], self.texts) << _PARTITION_BITS
-        # A record that was refused before it had a partition has -1.
-        key = (key + 1 + rows["partition"].to_numpy()) << _PRODUCER_BITS
-        numbers = self.numbered(key + rows["producer_index"].to_numpy())
-        places: Numbers = (numbers << _RECORD_BITS) + rows["first_record"].to_numpy()
-        return places
-
-
-class _Connections(_Pairs):
-    """Pairs of a client and a broker."""
-
-    def placed(self, rows: pa.Table, client: str, broker: str) -> Numbers:
-        """The place of each row's request among those of all pairs: pair, then correlation."""
-        key = (tables.codes(rows[client], self.texts) << _NODE_BITS) + rows[broker].to_numpy()
-        numbers = self.numbered(key)
-        places: Numbers = (numbers << _CORRELATION_BITS) + rows["correlation"].to_numpy()
-        return places
-
-
 class _Reads:
     """Reads, in the order of the batches whose records they returned.
 
@@ -239,7 +195,7 @@ class _Reads:
         return np.repeat(batches.topic[batch], counts), meant_us, read_us - meant_us
 
 
-def _served(run: Path, connections: _Connections) -> tuple[Numbers, dict[str, Numbers]]:
+def _served(run: Path, placing: Requests) -> tuple[Numbers, dict[str, Numbers]]:
     """Places of produce requests, ascending, and the instants of each at its broker."""
     names = {
         "arrived_us": "arrived_us", "started_us": "started_us", "decided_us": "decided_us",
@@ -249,7 +205,7 @@ def _served(run: Path, connections: _Connections) -> tuple[Numbers, dict[str, Nu
     parts: dict[str, list[Numbers]] = {name: [] for name in names}
     for rows in tables.row_groups(run, "requests", _REQUESTS):
         produce = rows.filter(pc.equal(rows["kind"], "Produce"))
-        places.append(connections.placed(produce, "client", "node"))
+        places.append(placing.placed(produce, "client", "node"))
         for name, column in names.items():
             parts[name].append(produce[column].to_numpy())
     whole = np.concatenate(places)
@@ -257,21 +213,21 @@ def _served(run: Path, connections: _Connections) -> tuple[Numbers, dict[str, Nu
     return whole[order], {name: np.concatenate(each)[order] for name, each in parts.items()}
 
 
-def _matched(run: Path, flows: _Flows) -> _Reads:
+def _matched(run: Path, records: Records) -> _Reads:
     """Each read with its batch: that with the largest first record not above the read's own."""
     groups = tables.row_groups(run, "client_batches", _KEYS)
-    batches = np.concatenate([flows.placed(rows) for rows in groups])
+    batches = np.concatenate([records.placed(rows) for rows in groups])
     order = np.argsort(batches, kind="stable")
     batches = batches[order]
     found: list[tuple[Numbers, ...]] = []
     for rows in tables.row_groups(run, "reads", _READS):
         known = rows.filter(pc.greater_equal(rows["producer_index"], 0))
-        first = flows.placed(known)
+        first = records.placed(known)
         place = np.searchsorted(batches, first, side="right") - 1
         skipped = first - np.append(batches, 0)[place]
         # Below a pair's own batches another pair's end.
         is_sent = (place >= 0) & (
-            np.append(batches, 0)[place] >> _RECORD_BITS == first >> _RECORD_BITS
+            np.append(batches, 0)[place] >> NUMBER_BITS == first >> NUMBER_BITS
         )
         columns = (
             np.append(order, 0)[place],

@@ -206,9 +206,7 @@ class _Gathering:
         """Records on which brokers and producers differ; empty without brokers' rows."""
         if not tables.is_written(directory, "requests"):
             return {}
-        names = ("client_batches", "acknowledgements", "appends")
-        batches, given, appends = (tables.read(self._spark, directory, each) for each in names)
-        return acknowledgements.counts(batches, given, appends)
+        return acknowledgements.counts(directory)
 
     def _other_answers(self) -> Mapping[str, Mapping[str, int]]:
         found = {

@@ -2,79 +2,149 @@
 
 From tables of the trace alone. A row of ``acknowledgements`` has offsets of the leader's log, and
 ``appends`` the records that the broker wrote there last before its response; of a batch that came
-twice the broker acknowledges the first one's offsets (KIP-98). Only here Spark reads ``appends``:
-an acknowledged batch may no longer be in any file. Counts are those of the checker's
+twice the broker acknowledges the first one's offsets (KIP-98). Only here the analysis reads
+``appends``: an acknowledged batch may no longer be in any file. Counts are those of the checker's
 :mod:`sim.checking.outcomes.verdict`:
 
 * ``ok_unanswered``: a producer counts them as acknowledged, at a known offset, and no broker
   acknowledged them.
 * ``answered_untold``: a broker acknowledged them, and their producer counts them neither as
   acknowledged nor as unknown, as after a lost response.
+
+Spark is not involved: tables are read a row group at a time, and of an acknowledgement and of the
+append behind it 48 bytes are held.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
 
-from analysis.verify import durability
+from analysis.spark import tables
+from analysis.verify.places import Numbers, Offsets, Records
 
 COUNTS: Final = ("ok_unanswered", "answered_untold")
 """The numbers of the verdict, in its order."""
 
-_KINDS: Final = ("acked", "placed", "unknown", "answered")
-_PLACE: Final = ("broker", "topic", "partition", "base_offset")
+_BATCHES: Final = (
+    "topic", "partition", "producer_index", "first_record", "record_count", "base_offset",
+    "outcome",
+)  # fmt: skip
+_ANSWERS: Final = ("t_us", "broker", "topic", "partition", "base_offset", "error")
+_APPENDS: Final = (
+    "t_us", "broker", "topic", "partition", "base_offset", "producer_index", "first_record",
+    "record_count",
+)  # fmt: skip
 
 
-def counts(
-    client_batches: DataFrame, acknowledgements: DataFrame, appends: DataFrame
-) -> Mapping[str, int]:
-    """Records on which the two sides differ, by :data:`COUNTS`, from three trace tables."""
-    outcome, yes = f.col("outcome"), f.lit(1) > f.lit(0)
-    kinds = {
-        "acked": outcome == "ok",
-        "placed": (outcome == "ok") & (f.col("base_offset") >= 0),
-        "unknown": outcome == "unknown",
-    }
-    given = answered(acknowledgements, appends)
-    found = durability.swept(
-        [
-            durability.ranges(client_batches, _KINDS, kinds),
-            durability.ranges(given, _KINDS, {"answered": yes}),
-        ],
-        _KINDS,
-    )
-    is_placed, is_answered = f.col("placed") > 0, f.col("answered") > 0
-    is_known = (f.col("acked") > 0) | (f.col("unknown") > 0)
-    picked = {
-        "ok_unanswered": is_placed & ~is_answered,
-        "answered_untold": is_answered & ~is_known,
-    }
-    records = f.col("record_count")
-    sums = [f.coalesce(f.sum(f.when(which, records)), f.lit(0)) for which in picked.values()]
-    row = found.agg(*(number.alias(name) for name, number in zip(picked, sums, strict=True)))
-    [numbers] = row.collect()
-    return {name: int(numbers[name]) for name in COUNTS}
+class _Ranges:
+    """Ranges of places, made of parts that may overlap."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Numbers, Numbers]] = []
+
+    def add(self, begin: Numbers, count: Numbers) -> None:
+        """Adds so many places from each beginning on."""
+        is_any = count > 0
+        self._parts.append((begin[is_any], begin[is_any] + count[is_any]))
+
+    def apart(self) -> tuple[Numbers, Numbers]:
+        """Begin and end of stretches that do not overlap, in order, with the same places."""
+        begin, end = (np.concatenate(parts) for parts in zip(*self._parts, strict=True))
+        order = np.argsort(begin, kind="stable")
+        begin, end = begin[order], np.maximum.accumulate(end[order])
+        is_new = np.ones(len(begin), np.bool_)
+        is_new[1:] = begin[1:] > end[:-1]
+        first = np.flatnonzero(is_new)
+        return begin[first], end[np.append(first[1:], len(end)) - 1] if len(end) else end
 
 
-def answered(acknowledgements: DataFrame, appends: DataFrame) -> DataFrame:
-    """Records of producers that brokers acknowledged.
+def counts(run: Path) -> Mapping[str, int]:
+    """Records on which the two sides differ, by :data:`COUNTS`.
 
-    Returns:
-        ``DataFrame[topic, partition, producer_index, first_record, record_count]``; ranges may
-        repeat.
+    Args:
+        run: Run directory, with the trace tables ``client_batches``, ``acknowledgements`` and
+            ``appends``.
+
+    Raises:
+        SimulationError: If a table is of another version, or cannot be read.
     """
-    given = acknowledgements.where((f.col("error") == "NONE") & (f.col("base_offset") >= 0)).select(
-        *_PLACE, f.col("t_us").alias("answered_us")
-    )
-    records = f.struct("producer_index", "first_record", "record_count")
-    written = appends.select(*_PLACE, "t_us", records.alias("records"))
-    return (
-        given.join(written, list(_PLACE))
-        .where(f.col("t_us") <= f.col("answered_us"))
-        .groupBy(*_PLACE, "answered_us")
-        .agg(f.max_by("records", "t_us").alias("records"))
-        .select("topic", "partition", "records.*")
-        .where(f.col("producer_index") >= 0)
-    )
+    records = Records()
+    placed, known = _Ranges(), _Ranges()
+    for rows in tables.row_groups(run, "client_batches", _BATCHES):
+        begin, count = records.placed(rows), rows["record_count"].to_numpy().astype(np.int64)
+        is_ok = pc.equal(rows["outcome"], "ok").to_numpy()
+        is_placed = is_ok & (rows["base_offset"].to_numpy() >= 0)
+        is_known = is_ok | pc.equal(rows["outcome"], "unknown").to_numpy()
+        placed.add(begin[is_placed], count[is_placed])
+        known.add(begin[is_known], count[is_known])
+    given = answered(run, records)
+    return {"ok_unanswered": _beyond(placed, given), "answered_untold": _beyond(given, known)}
+
+
+def answered(run: Path, records: Records) -> _Ranges:
+    """Records of producers that brokers acknowledged."""
+    offsets = Offsets()
+    answers = _answers(run, offsets)
+    found = _Ranges()
+    kept: list[tuple[Numbers, Numbers, Numbers, Numbers]] = []
+    asked = np.unique(answers[0])
+    for rows in tables.row_groups(run, "appends", _APPENDS):
+        place = offsets.placed(rows)
+        at = np.minimum(np.searchsorted(asked, place), max(len(asked) - 1, 0))
+        is_asked = asked[at] == place if len(asked) else np.zeros(len(place), np.bool_)
+        count = rows["record_count"].to_numpy().astype(np.int64)
+        # Without a producer it is no record of a workload: it has no place among them.
+        count[rows["producer_index"].to_numpy() < 0] = 0
+        columns = place, rows["t_us"].to_numpy(), records.placed(rows), count
+        kept.append(tuple(column[is_asked] for column in columns))
+    place, t_us, begin, count = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+    last = _last_before(answers, (place, t_us))
+    found.add(begin[last], count[last])
+    return found
+
+
+def _answers(run: Path, offsets: Offsets) -> tuple[Numbers, Numbers]:
+    """Place and instant of each acknowledgement of a known offset."""
+    parts = []
+    for rows in tables.row_groups(run, "acknowledgements", _ANSWERS):
+        good = pc.and_(pc.equal(rows["error"], "NONE"), pc.greater_equal(rows["base_offset"], 0))
+        given = rows.filter(good)
+        parts.append((offsets.placed(given), given["t_us"].to_numpy()))
+    place, t_us = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return place, t_us
+
+
+def _last_before(
+    answers: tuple[Numbers, Numbers], appends: tuple[Numbers, Numbers]
+) -> npt.NDArray[np.int64]:
+    """Number of the last append at the place of each answer, not after it, if there is one."""
+    place = np.concatenate([appends[0], answers[0]])
+    t_us = np.concatenate([appends[1], answers[1]])
+    own = np.arange(len(place))
+    is_answer = own >= len(appends[0])
+    order = np.lexsort((is_answer, t_us, place))
+    # Of each row the last append up to it, in this order; -1 before the first.
+    latest = np.maximum.accumulate(np.where(is_answer[order], -1, np.arange(len(order))))
+    here = latest[is_answer[order]]
+    same = (here >= 0) & (place[order][here] == place[order][is_answer[order]])
+    return np.unique(order[here[same]])
+
+
+def _beyond(some: _Ranges, others: _Ranges) -> int:
+    """Number of places in some ranges and not in others."""
+    begin, end = some.apart()
+    starts, stops = others.apart()
+    below = np.concatenate([[0], np.cumsum(stops - starts)])
+
+    def covered(at: Numbers) -> Numbers:
+        """Number of places of the others below each."""
+        number = np.searchsorted(starts, at, side="right")
+        ended = np.append(stops, 0)[number - 1]
+        found: Numbers = below[number] - np.where(number > 0, np.maximum(ended - at, 0), 0)
+        return found
+
+    return int((end - begin - covered(end) + covered(begin)).sum())

@@ -175,14 +175,14 @@ def test_a_read_that_is_taken_for_one_of_the_next_batch_is_caught(spark, run, mo
 
 
 def test_a_request_of_another_broker_is_caught(spark, run, monkeypatch):
-    placed = client_times._Connections.placed
+    placed = client_times.Requests.placed
 
     def of_any(self, rows, client, broker):
         only = pa.array(np.ones(rows.num_rows, np.int32))
         place = rows.column_names.index(broker)
         return placed(self, rows.set_column(place, broker, only), client, broker)
 
-    monkeypatch.setattr(client_times._Connections, "placed", of_any)
+    monkeypatch.setattr(client_times.Requests, "placed", of_any)
     with pytest.raises(AssertionError):
         check_stages(spark, run)
 

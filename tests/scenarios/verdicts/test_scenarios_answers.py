@@ -5,7 +5,6 @@ Both judges take acknowledgements from the producers' rows; the brokers' own row
 
 import pytest
 
-from analysis.spark import session, tables
 from analysis.verify import acknowledgements
 from tests.scenarios import planted
 from tests.scenarios.run_kit import go
@@ -91,17 +90,12 @@ PLANTED = {
 }  # fmt: skip
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("how", PLANTED)
-def test_spark_finds_the_same_differences_from_the_tables_alone(how, tmp_path, monkeypatch):
+def test_the_analysis_finds_the_same_differences_from_the_tables_alone(how, tmp_path, monkeypatch):
     plant, parts, name = PLANTED[how]
     with monkeypatch.context() as planting:
         plant(planting)
         ran = go(tmp_path, **{"lasts": "1s"} | parts)
-    names = ("client_batches", "acknowledgements", "appends")
-    with session.using("local[2]") as spark:
-        found = acknowledgements.counts(
-            *(tables.read(spark, ran.directory, each) for each in names)
-        )
+    found = acknowledgements.counts(ran.directory)
     assert found[name] > 0
     assert found == {each: ran.verdict[each] for each in acknowledgements.COUNTS}
