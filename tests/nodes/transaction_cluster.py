@@ -157,6 +157,7 @@ class TransactionCluster:
         for server in self.servers:
             for disk in server.host.disks:
                 disk.store.write_back_all()
+                disk.store.settle()
 
     # -- asking ------------------------------------------------------------------------------------
 
