@@ -91,16 +91,16 @@ def answered(run: Path, records: Records) -> _Ranges:
     answers = _answers(run, offsets)
     found = _Ranges()
     kept: list[tuple[Numbers, Numbers, Numbers, Numbers]] = []
-    asked = np.unique(answers[0])
+    known = np.unique(answers[0])
     for rows in tables.row_groups(run, "appends", _APPENDS):
         place = offsets.placed(rows)
-        at = np.minimum(np.searchsorted(asked, place), max(len(asked) - 1, 0))
-        is_asked = asked[at] == place if len(asked) else np.zeros(len(place), np.bool_)
+        at = np.minimum(np.searchsorted(known, place), max(len(known) - 1, 0))
+        is_answered = known[at] == place if len(known) else np.zeros(len(place), np.bool_)
         count = rows["record_count"].to_numpy().astype(np.int64)
         # Without a producer it is no record of a workload: it has no place among them.
         count[rows["producer_index"].to_numpy() < 0] = 0
         columns = place, rows["t_us"].to_numpy(), records.placed(rows), count
-        kept.append(tuple(column[is_asked] for column in columns))
+        kept.append(tuple(column[is_answered] for column in columns))
     place, t_us, begin, count = (np.concatenate(parts) for parts in zip(*kept, strict=True))
     last = _last_before(answers, (place, t_us))
     found.add(begin[last], count[last])
