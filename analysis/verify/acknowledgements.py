@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow.compute as pc
 
 from analysis.spark import tables
@@ -118,10 +117,8 @@ def _answers(run: Path, offsets: Offsets) -> tuple[Numbers, Numbers]:
     return place, t_us
 
 
-def _last_before(
-    answers: tuple[Numbers, Numbers], appends: tuple[Numbers, Numbers]
-) -> npt.NDArray[np.int64]:
-    """Number of the last append at the place of each answer, not after it, if there is one."""
+def _last_before(answers: tuple[Numbers, Numbers], appends: tuple[Numbers, Numbers]) -> Numbers:
+    """Numbers of the last appends at the places of answers and not after them, each once."""
     place = np.concatenate([appends[0], answers[0]])
     t_us = np.concatenate([appends[1], answers[1]])
     own = np.arange(len(place))
@@ -131,7 +128,8 @@ def _last_before(
     latest = np.maximum.accumulate(np.where(is_answer[order], -1, np.arange(len(order))))
     here = latest[is_answer[order]]
     same = (here >= 0) & (place[order][here] == place[order][is_answer[order]])
-    return np.unique(order[here[same]])
+    found: Numbers = np.unique(order[here[same]])
+    return found
 
 
 def _beyond(some: _Ranges, others: _Ranges) -> int:
