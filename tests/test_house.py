@@ -14,7 +14,7 @@ import pytest
 from sim.trace.schema import TABLES
 from sim.trace.schema_types import Column
 from tests.house_planted import KEPT, VIOLATIONS
-from tools import house, house_text, house_words, tables_doc, trace_rows
+from tools import house, house_packages, house_text, house_words, tables_doc, trace_rows
 from tools.house import Finding, Source
 
 ROOT = Path(__file__).parents[1]
@@ -79,11 +79,15 @@ def test_few_modules_are_excused_from_naming_their_owner():
 
 def test_every_module_is_reached_from_another_or_is_a_door():
     packages = list(house.sources(ROOT, *PACKAGES))
-    assert show(house.unreachable(packages, DOORS)) == ""
+    assert show(house_packages.unreachable(packages, DOORS)) == ""
 
 
 def test_a_package_has_no_more_modules_than_a_reader_can_survey():
-    assert show(house.crowded_packages(house.sources(ROOT, *PACKAGES))) == ""
+    assert show(house_packages.crowded_packages(house.sources(ROOT, *PACKAGES))) == ""
+
+
+def test_a_name_of_a_package_is_its_module_whatever_was_imported_before():
+    assert show(house_packages.shaded_modules(house.sources(ROOT, *PACKAGES))) == ""
 
 
 def test_every_module_can_be_imported():
@@ -238,11 +242,20 @@ def test_only_the_streams_may_import_random():
 
 
 def test_a_package_with_too_many_modules_is_found():
-    many = [planted("", f"sim/log/m{n}.py") for n in range(house.MODULES_MAX)]
+    many = [planted("", f"sim/log/m{n}.py") for n in range(house_packages.MODULES_MAX)]
     few = [planted("", "sim/log/__init__.py"), planted("", "sim/log/store/files.py")]
-    assert list(house.crowded_packages(many + few)) == []
-    found = list(house.crowded_packages([*many, *few, planted("", "sim/log/more.py")]))
+    assert list(house_packages.crowded_packages(many + few)) == []
+    found = list(house_packages.crowded_packages([*many, *few, planted("", "sim/log/more.py")]))
     assert [finding.path for finding in found] == ["sim/log"]
+
+
+def test_a_name_that_hides_a_module_of_its_package_is_found():
+    modules = [planted("", "sim/cli/scenarios.py"), planted("", "sim/cli/commands/scenarios.py")]
+    its_own = planted("from sim.cli import scenarios\n", "sim/cli/__init__.py")
+    another = planted("from sim.cli.commands import scenarios\n", "sim/cli/__init__.py")
+    assert list(house_packages.shaded_modules([*modules, its_own])) == []
+    (found,) = house_packages.shaded_modules([*modules, another])
+    assert "scenarios of sim.cli.commands hides the module sim/cli/scenarios" in str(found)
 
 
 def test_a_module_that_nothing_imports_is_found():
@@ -252,7 +265,7 @@ def test_a_module_that_nothing_imports_is_found():
         planted("import sim.c\n", "sim/c.py"),
         planted("", "sim/b.py"),
     ]
-    assert [f.path for f in house.unreachable(packages, ("sim.cli",))] == ["sim/c.py"]
+    assert [f.path for f in house_packages.unreachable(packages, ("sim.cli",))] == ["sim/c.py"]
 
 
 @pytest.mark.parametrize(

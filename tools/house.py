@@ -8,8 +8,7 @@ is missed.
 """
 
 import ast
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +19,6 @@ LINES_MAX = 500
 
 FUNCTION_LINES_MAX = 70
 """Lines of a function, its docstring included."""
-
-MODULES_MAX = 20
-"""Modules of a package, ``__init__`` aside."""
 
 PLACE_MAX = 2
 """Greatest number by which a check takes something from a tuple."""
@@ -97,18 +93,6 @@ def long_files(source: Source) -> Iterator[Finding]:
         yield Finding(source.path, count, f"{count} lines; {LINES_MAX} are allowed: split the file")
 
 
-def crowded_packages(sources: Iterable[Source]) -> Iterator[Finding]:
-    """A package has at most ``MODULES_MAX`` modules: more need packages below it."""
-    modules = Counter(
-        source.path.rpartition("/")[0]
-        for source in sources
-        if not source.path.endswith("__init__.py")
-    )
-    for package, count in modules.items():
-        if count > MODULES_MAX:
-            yield Finding(package, 1, f"{count} modules; {MODULES_MAX} are allowed: divide it")
-
-
 def long_functions(source: Source) -> Iterator[Finding]:
     """A function has at most ``FUNCTION_LINES_MAX`` lines."""
     for node in ast.walk(source.tree):
@@ -141,7 +125,7 @@ def missing_docstrings(source: Source) -> Iterator[Finding]:
 def banned_modules(source: Source) -> Iterator[Finding]:
     """No wall clock, no foreign chance, no threads in ``sim``."""
     allowed = MAY_IMPORT.get(source.path, ())
-    for line, names in _imports(source.tree):
+    for line, names in imports(source.tree):
         head = names[0].split(".")[0]
         if head in BANNED_MODULES and head not in allowed:
             yield Finding(source.path, line, f"imports {head}")
@@ -182,7 +166,7 @@ def hidden_imports(source: Source) -> Iterator[Finding]:
     for node in ast.walk(source.tree):
         if not isinstance(node, ast.If) or not ast.unparse(node.test).endswith("TYPE_CHECKING"):
             continue
-        for line, (name, *_) in _imports(ast.Module(node.body, [])):
+        for line, (name, *_) in imports(ast.Module(node.body, [])):
             if name.split(".")[0] == "sim":
                 sentence = f"{name} for types alone; take a port, or return what is to be done"
                 yield Finding(source.path, line, sentence)
@@ -281,25 +265,7 @@ FOR_THE_SIMULATOR = (
 """Rules of ``sim``."""
 
 
-def unreachable(packages: list[Source], doors: tuple[str, ...]) -> Iterator[Finding]:
-    """Every module is imported by another one, or is one of the doors.
-
-    Args:
-        packages: All source files of the packages.
-        doors: Dotted names of modules that people or tools call directly.
-    """
-    imported: dict[str, None] = {}
-    for source in packages:
-        own = _module_name(source.path)
-        for _, names in _imports(source.tree):
-            imported.update(dict.fromkeys(name for name in names if name != own))
-    for source in packages:
-        name = _module_name(source.path)
-        if not source.path.endswith("__init__.py") and name not in imported and name not in doors:
-            yield Finding(source.path, 1, f"nothing imports {name}")
-
-
-def _imports(tree: ast.Module) -> Iterator[tuple[int, list[str]]]:
+def imports(tree: ast.Module) -> Iterator[tuple[int, list[str]]]:
     """Every imported module with its line; ``from a import b`` may mean ``a`` or ``a.b``."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -307,10 +273,6 @@ def _imports(tree: ast.Module) -> Iterator[tuple[int, list[str]]]:
                 yield node.lineno, [alias.name]
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.lineno, [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
-
-
-def _module_name(path: str) -> str:
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _name(node: ast.expr) -> str:

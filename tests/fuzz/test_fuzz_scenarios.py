@@ -147,7 +147,7 @@ def test_memory_that_was_taken_before_is_not_counted_and_memory_taken_now_is():
 
 def test_a_file_that_takes_for_ever_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(judge, "VALIDATE_S", 1)
-    monkeypatch.setattr("sim.cli.scenarios.load", lambda *_: [None for _ in iter(int, 1)])
+    monkeypatch.setattr("sim.cli.validate.load", lambda *_: [None for _ in iter(int, 1)])
     trial = tried(range(1), tmp_path, runs=False)
     assert "no answer in 1 s" in trial.wrong[0]
 
@@ -160,7 +160,7 @@ def test_a_traceback_and_a_file_elsewhere_are_noticed(tmp_path, monkeypatch):
         (tmp_path / "elsewhere").write_text("x")
         raise ZeroDivisionError
 
-    monkeypatch.setattr("sim.cli.scenarios.load", broken)
+    monkeypatch.setattr("sim.cli.validate.load", broken)
     first, second = tried(range(1), place, runs=False).wrong
     assert "ZeroDivisionError" in first
     assert "elsewhere" in second

@@ -124,7 +124,7 @@ def validate(
     json: AsJson = False,
 ) -> None:
     """Check scenario files without running them."""
-    from sim.cli.scenarios import validate_command
+    from sim.cli.validate import validate_command
 
     validate_command(paths, tuple(set_ or ()), shows=show, as_json=json)
 
@@ -132,7 +132,7 @@ def validate(
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
-    from sim.cli.scenarios import schema_command
+    from sim.cli.validate import schema_command
 
     schema_command()
 
