@@ -22,17 +22,15 @@ from analysis.spark.parallel import parallel
 from analysis.verify import (
     acknowledgements,
     availability,
-    compaction,
     connecting,
     durability,
     inputs,
     mirroring,
-    policy,
     processing,
     records,
+    run_data,
     sharing,
     survivors,
-    transactions,
 )
 from analysis.verify.inputs import Inputs
 from analysis.verify.run_files import RunFiles, open_run
@@ -216,37 +214,16 @@ class _Gathering:
         }
         return {alias: numbers for alias, numbers in found.items() if numbers}
 
-    def data(self) -> tuple[Sequence[survivors.ReplicaFiles], durability.RunData]:
+    def data(self) -> tuple[Sequence[survivors.ReplicaFiles], run_data.RunData]:
         """Numbers of records from the replicas' files and the trace."""
         self._steps.begin("reading the replicas' segment files")
-        replicas = survivors.replicas(self._files.directory)
-        found = survivors.table(self._spark, replicas, self._scratch / "survivors.parquet")
-        changes, leadership = self._table("partition_changes"), self._table("leadership")
-        log_starts = self._table("log_starts")
-        expired: DataFrame | None = None
-        ended: DataFrame | None = None
-        if not self._is_empty("log_starts"):
-            marks = self._table("high_watermarks")
-            expired = self._held(policy.expiry(log_starts, marks, leadership))
-        if not self._is_empty("topic_deletions"):
-            ended = self._held(policy.deleted(self._table("topic_deletions"), changes))
-        visited, keys, contents = self._cleanings()
-        return replicas, durability.RunData(
-            self._batches,
-            found,
-            self._held(durability.final_leaders(changes, found)),
-            policy.starts(log_starts),
-            expired,
-            leadership,
-            ended,
-            visited,
-            keys,
-            self._transactions(),
-            contents,
-        )
+        run = self._files.directory
+        replicas = survivors.replicas(run)
+        place = self._scratch / "survivors.parquet"
+        return replicas, run_data.gather(self._spark, run, replicas, place)
 
     def _connectors(
-        self, replicas: Sequence[survivors.ReplicaFiles], data: durability.RunData
+        self, replicas: Sequence[survivors.ReplicaFiles], data: run_data.RunData
     ) -> None:
         """Numbers of all connectors together."""
         tasks = self._table("connector_tasks")
@@ -312,24 +289,6 @@ class _Gathering:
         self._connectors(replicas, data)
         self._mirroring = self._mirrors()
         return found
-
-    def _cleanings(self) -> tuple[DataFrame | None, DataFrame | None, DataFrame | None]:
-        """Visits of cleaners, keys of records, and contents of cleaned logs, if there are any."""
-        contents = self._table("log_contents")
-        if self._is_empty("log_contents"):
-            return None, None, None
-        return compaction.cleaned(contents), self._table("record_keys"), contents
-
-    def _transactions(self) -> transactions.TransactionTables | None:
-        records = self._table("transaction_records")
-        if self._is_empty("transaction_records"):
-            return None
-        return transactions.TransactionTables(
-            records,
-            self._table("transaction_outcomes"),
-            self._reads,
-            self._table("committed_readers"),
-        )
 
     def _record_latency(self) -> tuple[dict[str, dict[str, float]], dict[str, pd.DataFrame]]:
         self._steps.begin(

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from analysis.spark import tables
-from analysis.verify.places import Numbers, Offsets, Records
+from analysis.verify.places import Levels, Numbers, Offsets, Records
 
 COUNTS: Final = ("ok_unanswered", "answered_untold")
 """The numbers of the verdict, in its order."""
@@ -39,28 +39,6 @@ _APPENDS: Final = (
 )  # fmt: skip
 
 
-class _Ranges:
-    """Ranges of places, made of parts that may overlap."""
-
-    def __init__(self) -> None:
-        self._parts: list[tuple[Numbers, Numbers]] = []
-
-    def add(self, begin: Numbers, count: Numbers) -> None:
-        """Adds so many places from each beginning on."""
-        is_any = count > 0
-        self._parts.append((begin[is_any], begin[is_any] + count[is_any]))
-
-    def apart(self) -> tuple[Numbers, Numbers]:
-        """Begin and end of stretches that do not overlap, in order, with the same places."""
-        begin, end = (np.concatenate(parts) for parts in zip(*self._parts, strict=True))
-        order = np.argsort(begin, kind="stable")
-        begin, end = begin[order], np.maximum.accumulate(end[order])
-        is_new = np.ones(len(begin), np.bool_)
-        is_new[1:] = begin[1:] > end[:-1]
-        first = np.flatnonzero(is_new)
-        return begin[first], end[np.append(first[1:], len(end)) - 1] if len(end) else end
-
-
 def counts(run: Path) -> Mapping[str, int]:
     """Records on which the two sides differ, by :data:`COUNTS`.
 
@@ -72,7 +50,7 @@ def counts(run: Path) -> Mapping[str, int]:
         SimulationError: If a table is of another version, or cannot be read.
     """
     records = Records()
-    placed, known = _Ranges(), _Ranges()
+    placed, known = Levels(), Levels()
     for rows in tables.row_groups(run, "client_batches", _BATCHES):
         begin, count = records.placed(rows), rows["record_count"].to_numpy().astype(np.int64)
         is_ok = pc.equal(rows["outcome"], "ok").to_numpy()
@@ -84,11 +62,11 @@ def counts(run: Path) -> Mapping[str, int]:
     return {"ok_unanswered": _beyond(placed, given), "answered_untold": _beyond(given, known)}
 
 
-def answered(run: Path, records: Records) -> _Ranges:
+def answered(run: Path, records: Records) -> Levels:
     """Records of producers that brokers acknowledged."""
     offsets = Offsets()
     answers = _answers(run, offsets)
-    found = _Ranges()
+    found = Levels()
     kept: list[tuple[Numbers, Numbers, Numbers, Numbers]] = []
     known = np.unique(answers[0])
     for rows in tables.row_groups(run, "appends", _APPENDS):
@@ -132,10 +110,10 @@ def _last_before(answers: tuple[Numbers, Numbers], appends: tuple[Numbers, Numbe
     return found
 
 
-def _beyond(some: _Ranges, others: _Ranges) -> int:
+def _beyond(some: Levels, others: Levels) -> int:
     """Number of places in some ranges and not in others."""
-    begin, end = some.apart()
-    starts, stops = others.apart()
+    begin, end = some.ranges()
+    starts, stops = others.ranges()
     below = np.concatenate([[0], np.cumsum(stops - starts)])
 
     def covered(at: Numbers) -> Numbers:

@@ -28,7 +28,6 @@ single records are compared, by (leader epoch, producer, number).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
@@ -36,8 +35,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from analysis.verify import compaction, policy, transactions
+from analysis.verify.run_data import RunData
 from analysis.verify.segments import OK
-from analysis.verify.transactions import TransactionTables
 
 KEYS: Final = ("topic", "partition", "producer_index")
 """Scope of record numbers: each producer counts those of each partition from 0."""
@@ -65,60 +64,6 @@ COUNTS: Final = (
 
 _PARTITION: Final = ["topic", "partition"]
 _FIRST: Final = Window.unboundedPreceding
-
-
-@dataclass(frozen=True, slots=True)
-class RunData:
-    """Inputs of the verdict on one run."""
-
-    client_batches: DataFrame
-    """Trace table."""
-    survivors: DataFrame
-    """Rows of :data:`analysis.verify.survivors.SCHEMA`."""
-    leaders: DataFrame
-    """Rows of :func:`final_leaders`."""
-    starts: DataFrame
-    """Rows of :func:`analysis.verify.policy.starts`."""
-    expired: DataFrame | None
-    """Rows of :func:`analysis.verify.policy.expiry`; ``None`` if no log start ever moved."""
-    leadership: DataFrame
-    """Trace table."""
-    ended: DataFrame | None
-    """Rows of :func:`analysis.verify.policy.deleted`; ``None`` if no topic was deleted."""
-    visited: DataFrame | None = None
-    """Rows of :func:`analysis.verify.compaction.cleaned`; ``None`` without cleanings."""
-    record_keys: DataFrame | None = None
-    """Trace table; ``None`` without cleanings."""
-    transactions: TransactionTables | None = None
-    """``None`` without any."""
-    contents: DataFrame | None = None
-    """Trace table ``log_contents``; ``None`` without cleanings."""
-
-
-def final_leaders(partition_changes: DataFrame, survivors: DataFrame) -> DataFrame:
-    """The replica whose log determines the survivors.
-
-    Args:
-        partition_changes: Trace table.
-        survivors: Rows of :data:`analysis.verify.survivors.SCHEMA`.
-
-    Returns:
-        ``DataFrame[topic, partition, leader]``, one row per partition of the trace or the disks.
-    """
-    led = (
-        partition_changes.where(f.col("leader") >= 0)
-        .groupBy(*_PARTITION)
-        .agg(f.max_by("leader", f.struct("t_us", "partition_epoch")).alias("committed"))
-    )
-    ends = survivors.groupBy("broker", *_PARTITION).agg(
-        f.struct(f.max("leader_epoch"), f.max("last_offset"), -f.col("broker")).alias("rank")
-    )
-    longest = ends.groupBy(*_PARTITION).agg(f.max_by("broker", "rank").alias("longest"))
-    return (
-        led.join(longest, _PARTITION, "full")
-        .select(*_PARTITION, f.coalesce("committed", "longest").alias("leader"))
-        .where(f.col("leader").isNotNull())
-    )
 
 
 def leader_runs(data: RunData) -> DataFrame:
@@ -165,14 +110,10 @@ def stretches(data: RunData) -> DataFrame:
     """
     kinds = ("acked", "failed", "unknown", "present", "expired", "early", *transactions.KINDS)
     runs = leader_runs(data)
-    outcome = f.col("outcome")
-    outcomes = {
-        "acked": outcome == "ok",
-        "failed": outcome == "failed",
-        "unknown": outcome == "unknown",
-    }
     batches, leadership, yes = data.client_batches, data.leadership, f.expr("true")
-    parts = [ranges(batches, kinds, outcomes), ranges(runs, kinds, {"present": yes})]
+    counted = kinds[:4]
+    rest = [f.lit(0).cast("long").alias(kind) for kind in kinds[4:]]
+    parts = [data.counted.select(*KEYS, "first_record", "record_count", *counted, *rest)]
     if data.expired is not None:
         below = policy.lawful(batches, data.expired, leadership, runs)
         parts.append(ranges(below, kinds, {"expired": yes}))
@@ -184,9 +125,10 @@ def stretches(data: RunData) -> DataFrame:
         taken = compaction.taken(batches, keys, visited, contents, leadership, runs)
         parts.append(ranges(taken, kinds, {"expired": f.col("lawful"), "early": f.col("early")}))
     if data.transactions is not None:
+        parts.append(ranges(runs, kinds, {"present": yes}))
         every = transactions.ranges(_all_leader_runs(data), data.transactions)
         parts += [ranges(frame, kinds, {kind: mark}) for frame, kind, mark in every]
-    return swept(parts, kinds)
+    return swept(parts, kinds) if len(parts) > 1 else parts[0]
 
 
 def swept(parts: Sequence[DataFrame], kinds: Sequence[str]) -> DataFrame:
@@ -402,33 +344,3 @@ def divergent(
         f.broadcast(visited), _PARTITION, "left_semi"
     )
     return found.unionByName(compaction.divergent(readable, common))
-
-
-def unreadable(survivors: DataFrame) -> DataFrame:
-    """Batches that no reader accepts: a wrong checksum, malformed records, torn bytes."""
-    return survivors.where(f.col("status") != OK)
-
-
-def suspects(data: RunData) -> DataFrame:
-    """Counts of rare damage, in one query: each kind is a pass over the survivors' headers.
-
-    Returns:
-        ``DataFrame[name, broker, topic, partition, status, batches, size_bytes]``. Of ``name``
-        ``unreadable`` they count the rows of :func:`unreadable`, by partition of a broker and
-        status. Of ``divergent`` and ``out_of_order`` only ``topic`` and ``batches`` have a meaning:
-        the number of rows of :func:`divergent` and :func:`out_of_order`.
-    """
-    place, text, zero = f.lit(-1), f.lit(""), f.lit(0).cast("long")
-    bad = unreadable(data.survivors).groupBy("broker", *_PARTITION, "status")
-    sums = f.count(f.lit(1)).alias("batches"), f.sum("size_bytes").alias("size_bytes")
-    columns = "broker", *_PARTITION, "status", "batches", "size_bytes"
-    found = bad.agg(*sums).select(f.lit("unreadable").alias("name"), *columns)
-    counted = {
-        "divergent": divergent(data.survivors, data.starts, data.visited),
-        "out_of_order": out_of_order(leader_runs(data)),
-    }
-    for name, frame in counted.items():
-        number = frame.groupBy("topic").agg(f.count(f.lit(1)).alias("batches"))
-        row = f.lit(name), place, "topic", place, text, "batches", zero
-        found = found.union(number.select(*row))
-    return found

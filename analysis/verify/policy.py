@@ -11,6 +11,7 @@ Source: ``UnifiedLog.deletableSegments``, ``UnifiedLog.maybeIncrementLogStartOff
 
 from typing import Final
 
+import pandas as pd
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
@@ -18,18 +19,23 @@ POLICIES: Final = ("retention.ms", "retention.bytes", "delete_records")
 """Reasons of ``log_starts`` that remove records lawfully."""
 
 _PARTITION: Final = ["topic", "partition"]
+_REPLICA: Final = ["broker", *_PARTITION]
 _NEVER: Final = (1 << 62) - 1
 
 
-def starts(log_starts: DataFrame) -> DataFrame:
+def starts(log_starts: pd.DataFrame) -> pd.DataFrame:
     """Log start of each replica; a replica whose log start never moved is not listed.
 
+    Args:
+        log_starts: Trace table.
+
     Returns:
-        ``DataFrame[broker, topic, partition, start]``.
+        ``[broker, topic, partition, start]``, in this order.
     """
-    return log_starts.groupBy("broker", *_PARTITION).agg(
-        f.max_by("to_offset", f.struct("t_us", "to_offset")).alias("start")
-    )
+    order = [*_REPLICA, "t_us", "to_offset"]
+    last = log_starts.sort_values(order).drop_duplicates(_REPLICA, keep="last")
+    named = last.rename(columns={"to_offset": "start"})[[*_REPLICA, "start"]]
+    return named.reset_index(drop=True)
 
 
 def expiry(log_starts: DataFrame, high_watermarks: DataFrame, leadership: DataFrame) -> DataFrame:

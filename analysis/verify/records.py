@@ -9,12 +9,10 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from analysis.verify import durability, transactions
-from analysis.verify.durability import RunData
+from analysis.verify.run_data import RunData
 
 EXAMPLES: Final = 10
 """Most examples of each kind of violation."""
-
-_SUSPECT: Final = ["broker", "topic", "partition", "status"]
 
 Held = Callable[[DataFrame], DataFrame]
 """Computes a small frame once, see :func:`analysis.spark.tables.held`."""
@@ -40,28 +38,24 @@ def judged(data: RunData, held: Held) -> Records:
     """
     stretches = durability.stretches(data).persist(StorageLevel.MEMORY_AND_DISK)
     counted = durability.counts(stretches).orderBy("topic").toPandas()
-    suspects = durability.suspects(data).toPandas()
     topics = {
         str(row["topic"]): {name: int(row.get(name, 0)) for name in durability.COUNTS}
         for row in counted.to_dict("records")
     }
     if data.transactions is not None:
         _add(topics, "torn_transactions", transactions.torn(stretches, data.transactions))
-    names = set(suspects["name"])
     found: dict[str, DataFrame] = {}
-    if "out_of_order" in names:
+    if data.may_be_reordered:
         leader = durability.leader_runs(data)
         found["reordered"] = durability.reordered(leader, held(durability.out_of_order(leader)))
-        _add(topics, "reordered", found["reordered"])
-    if "divergent" in names:
+    if data.may_differ:
         found["divergent"] = durability.divergent(data.survivors, data.starts, data.visited)
-        for row in suspects[suspects["name"] == "divergent"].to_dict("records"):
-            _put(topics, "divergent", row["topic"], row["batches"])
-    bad = suspects[suspects["name"] == "unreadable"].drop(columns="name")
+    for name, frame in found.items():
+        _add(topics, name, frame)
     result = Records(
         topics,
         _examples(topics, stretches, found),
-        bad.sort_values(_SUSPECT, ignore_index=True),
+        data.unreadable,
     )
     stretches.unpersist()
     return result

@@ -69,6 +69,9 @@ _CODEC: Final = 0x07
 _CONTROL: Final = 0x20
 _TRANSACTIONAL: Final = 0x10
 
+_SHORT: Final = np.array([low >> 1 ^ -(low & 1) for low in range(128)] * 2, np.int64)
+"""Zigzag values of varints of one byte; of a longer one's first byte it has no meaning."""
+
 Integers = NDArray[np.int64]
 Buffer = NDArray[np.uint8]
 
@@ -331,27 +334,34 @@ def _record(buffer: Buffer, at: Integers, limit: Integers) -> _Records:
 
 def _varint(buffer: Buffer, at: Integers) -> tuple[Integers, Integers]:
     """Zigzag varints at the positions, and their ends; outside the buffer reads zeros."""
-    last = len(buffer) - 1
-    byte = buffer[np.clip(at, 0, last)].astype(np.uint64)
-    raw = byte & np.uint64(0x7F)
-    after = at + 1
-    more = np.nonzero(byte & np.uint64(0x80))[0]
+    byte = buffer.take(at, mode="clip")
+    value, after = _SHORT[byte], at + 1
+    more = np.flatnonzero(byte & 0x80)
+    if more.size:
+        value[more], after[more] = _longer(buffer, after[more], byte[more])
+    return value, after
+
+
+def _longer(buffer: Buffer, after: Integers, first: Buffer) -> tuple[Integers, Integers]:
+    """Varints of more than one byte: their values and ends, from their first bytes."""
+    raw = (first & 0x7F).astype(np.uint64)
+    more = np.arange(len(after))
     shift = 7
     while more.size and shift < 70:
-        byte = buffer[np.clip(after[more], 0, last)].astype(np.uint64)
-        raw[more] |= (byte & np.uint64(0x7F)) << np.uint64(shift)
+        byte = buffer.take(after[more], mode="clip")
+        raw[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
         after[more] += 1
-        more = more[(byte & np.uint64(0x80)) != 0]
+        more = more[(byte & 0x80) != 0]
         shift += 7
-    value = (raw >> np.uint64(1)).astype(np.int64) ^ -(raw & np.uint64(1)).astype(np.int64)
-    return value, after
+    return (raw >> np.uint64(1)).astype(np.int64) ^ -(raw & np.uint64(1)).astype(np.int64), after
 
 
 def _gather(buffer: Buffer, at: Integers, dtype: np.dtype[np.void]) -> NDArray[np.void]:
     """The structures at the positions; one that would reach over the end is read from the end."""
-    inside = np.minimum(np.maximum(at, 0), len(buffer) - dtype.itemsize)
-    raw = buffer[inside[:, None] + np.arange(dtype.itemsize)]
-    return np.ascontiguousarray(raw).view(dtype).reshape(len(at))
+    last = len(buffer) - dtype.itemsize
+    # Every position of the buffer as the first byte of a structure: a view, no copy.
+    every = np.ndarray((last + 1,), dtype, buffer, strides=(1,))
+    return every[np.minimum(np.maximum(at, 0), last)]
 
 
 def _slowly(data: bytes, whole: SequenceRun) -> list[SequenceRun]:

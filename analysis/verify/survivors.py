@@ -54,6 +54,12 @@ _OWNER: Final = (
     ("partition", pa.int32()),
     ("path", pa.string()),
 )
+FIELDS: Final = pa.schema([*_OWNER, *segments.COLUMNS])
+"""The same columns, of the table's files."""
+
+_ROWS: Final = 1 << 17
+"""Least rows that are written at once: many small files are one row group."""
+
 _WORK: Final = "broker int, topic string, partition int, path string, low long, high long"
 _ANYWHERE: Final = (-(1 << 62), 1 << 62)
 Item: TypeAlias = tuple[int, str, int, str, int, int]
@@ -151,19 +157,30 @@ def table(spark: SparkSession, files: Sequence[ReplicaFiles], place: Path) -> Da
         The table: rows of :data:`SCHEMA`.
     """
     if sum(replica.size_bytes for replica in files) <= HERE_BYTES:
-        _decode_here(files, place)
+        decode_here(files, place)
     else:
         read(spark, files).write.mode("overwrite").parquet(str(place.resolve()))
     return spark.read.schema(SCHEMA).parquet(str(place.resolve()))
 
 
-def _decode_here(files: Sequence[ReplicaFiles], place: Path) -> None:
+def decode_here(files: Sequence[ReplicaFiles], place: Path) -> None:
+    """Decodes all segments by this process.
+
+    Args:
+        files: Replicas of a run.
+        place: Directory of the table's Parquet file, which is made.
+    """
     place.mkdir(parents=True)
-    fields = [*_OWNER, *((field.name, field.type) for field in segments.COLUMNS)]
-    with pq.ParquetWriter(place / "part-0.parquet", pa.schema(fields)) as writer:
-        for item in _work(files):
-            for found in _runs(*item):
-                writer.write_batch(found)
+    with pq.ParquetWriter(place / "part-0.parquet", FIELDS) as writer:
+        held: list[pa.RecordBatch] = []
+        rows = 0
+        for found in (each for item in _work(files) for each in _runs(*item)):
+            held.append(found)
+            rows += found.num_rows
+            if rows >= _ROWS:
+                writer.write_table(pa.Table.from_batches(held))
+                held, rows = [], 0
+        writer.write_table(pa.Table.from_batches(held, FIELDS))
 
 
 def _work(files: Sequence[ReplicaFiles]) -> list[Item]:
