@@ -37,6 +37,25 @@ faults:
 run: {{for: 34s, then: heal and drain, drain.timeout: 90s, seed: 1}}
 """
 
+KILLED = f"""
+claim: One power loss is enough where the processes of all brokers are killed (docs/findings).
+{CLUSTER}
+faults:
+  - {{at: 5s, do: crash, target: [broker-2, broker-3], for: 20s}}
+  - {{at: 8s, do: power-loss, target: broker-1, unflushed: lost, for: 17s}}
+run: {{for: 34s, then: heal and drain, drain.timeout: 90s, seed: 1}}
+"""
+
+BY_HAND = f"""
+claim: Where one of the complete copies is elected by hand nothing is lost (docs/findings).
+{CLUSTER}
+faults:
+  - {{at: 5s, do: crash, target: [broker-2, broker-3], for: 20s}}
+  - {{at: 8s, do: power-loss, target: broker-1, unflushed: lost, for: 32s}}
+  - {{at: 30s, do: elect-leader, partition: orders-0, election: unclean}}
+run: {{for: 50s, then: heal and drain, drain.timeout: 90s, seed: 1}}
+"""
+
 
 @pytest.fixture(scope="module", autouse=True)
 def programs():
@@ -96,3 +115,35 @@ def test_the_simulator_cuts_a_complete_copy_to_a_leader_that_lost_its_log(tmp_pa
 def test_a_real_kafka_cuts_a_complete_copy_to_a_leader_that_lost_its_log(tmp_path):
     out = tmp_path / "out"
     check_that_the_copy_was_not_asked(rehearsed(COPY, out), out)
+
+
+def check_that_one_power_loss_was_enough(result, out):
+    """The steps of docs/findings, of a simulated or a real run."""
+    assert [fault["took_effect"] for fault in result.verdict["faults"]] == [True, True]
+    # 100 a second until 5 s; brokers 2 and 3 were killed, and have every one of them.
+    assert 400 < result.verdict["records"]["lost_acked"] <= 500
+    changes = [row for row in rows(out, "partition_changes") if row["t_us"] >= 0]
+    last = next(place for place, row in enumerate(changes) if row["leader"] < 0)
+    assert (changes[last - 1]["leader"], changes[last - 1]["in_sync"]) == (1, "1")
+    assert "1" in changes[last]["eligible"]
+    elected = next(row for row in changes[last:] if row["leader"] >= 0)
+    assert (elected["leader"], elected["in_sync"], elected["unclean"]) == (1, "1", True)
+    assert changes[-1]["in_sync"] == "1,2,3"
+
+
+def test_the_simulator_loses_all_by_one_power_loss_where_all_processes_are_killed(tmp_path):
+    out = tmp_path / "out"
+    check_that_one_power_loss_was_enough(run(load_text(KILLED, "power.yaml"), out=out), out)
+
+
+def test_nothing_is_lost_where_a_complete_copy_is_elected_before_the_empty_one_is_back(tmp_path):
+    result = run(load_text(BY_HAND, "power.yaml"), out=tmp_path / "out")
+    assert [fault["took_effect"] for fault in result.verdict["faults"]] == [True, True, True]
+    assert result.verdict["records"]["lost_acked"] == 0
+    assert result.verdict["records"]["survived"] == 5_000
+
+
+@pytest.mark.slow
+def test_a_real_kafka_loses_all_by_one_power_loss_where_all_processes_are_killed(tmp_path):
+    out = tmp_path / "out"
+    check_that_one_power_loss_was_enough(rehearsed(KILLED, out), out)
