@@ -1,7 +1,12 @@
 """Segment files as the second reader sees them, and where it stops believing."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analysis.verify import segments
 from sim.wire import rewrite
@@ -10,6 +15,8 @@ from sim.wire.payload import Payload, build_producer_batch, encode_value, tombst
 from sim.wire.record_batch import Header, NewRecord, build_batch
 from sim.wire.rows import Style
 from tests.analysis.synthetic import batch
+
+SMALL = st.integers(0, 90)
 
 
 def runs(path, data, window=segments.WINDOW_BYTES):
@@ -53,6 +60,34 @@ def test_windows_of_any_size_find_the_same(path, window):
 def test_every_record_is_read_not_only_the_first(path):
     rows = runs(path, of_numbers([5, 6, 9, 10, 11], offset=50).data)
     assert ranges(rows) == [(7, 5, 2, 50), (7, 9, 3, 52)]
+
+
+RECORDS = st.one_of(
+    st.builds(lambda owner, n: encode_value(Payload(owner, n, 0), 24), st.integers(6, 7), SMALL),
+    st.sampled_from([None, b"", b"short", b"somebody else's value, long enough"]),
+)
+
+
+@given(st.lists(st.tuples(st.integers(1, 90), st.lists(RECORDS, max_size=5)), max_size=8))
+def test_batches_of_anything_side_by_side_agree_with_the_record_by_record_reader(mixtures):
+    """Each begins with a stretch of one producer's records, so that most of them get far."""
+    batches, offset = [], 0
+    for length, others in mixtures:
+        values = [encode_value(Payload(7, n, 0), 24 + n % 70) for n in range(length)]
+        records = [NewRecord(1000 * n, b"k" * n, v) for n, v in enumerate([*values, *others])]
+        batches.append(build_batch(records).stamped(offset, 3))
+        offset += len(records)
+    with TemporaryDirectory() as place:
+        found = runs(Path(place) / "0.log", b"".join(each.data for each in batches))
+    expected = []
+    for each in batches:
+        plain = segments.SequenceRun(0, 0, 0, 0, 3, 0, -1, -1, 0, "ok")
+        expected += [
+            (run.producer_index, run.first_record, run.record_count, run.base_offset)
+            for run in segments._slowly(each.data, plain)
+        ]
+    known = [run for run in sorted(ranges(found)) if run[0] >= 0]
+    assert known == [run for run in sorted(expected) if run[0] >= 0]
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
