@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from sim.checking.observer import Observer
-from sim.ids import server_name
+from sim.ids import TRANSACTIONS_TOPIC, server_name
+from sim.protocol.assignors.registry import partition_for_group
 from sim.scenario.scenario import Scenario
 from sim.trace.listed import brokers_in
 from sim.trace.rows.clients import (
@@ -51,7 +52,7 @@ _OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 _AT_WORK: Final = ("started", "running", "resumed")
 
 _EXPIRY_US: Final[Micros] = 10 * SECOND
-"""``transaction.abort.timed.out.transaction.cleanup.interval.ms`` of Kafka."""
+"""``transaction.abort.timed.out.transaction.cleanup.interval.ms`` of Kafka; time to load, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class Rest:
         self._states: dict[str, NodeStatesRow] = {}
         self._brokers: dict[int, BrokerStatesRow] = {}
         cluster = scenario.cluster
+        self._state_partitions = cluster.config.number("transaction.state.log.num.partitions")
         self._servers = [
             server.name for server in (*cluster.brokers, *cluster.controllers, *cluster.zookeepers)
         ]
@@ -153,7 +155,7 @@ class Rest:
         is_any_open = False
         for name, row in self._transactions.items():
             state = row[Transactions.STATE]
-            if state not in _OPEN:
+            if state not in _OPEN or self._is_lost(row, now):
                 continue
             is_any_open = True
             limit = self._timeouts_us.get(name, 60 * SECOND) + _EXPIRY_US
@@ -176,6 +178,21 @@ class Rest:
                     f"watermark {end}: it waits for the marker "
                     "of a transaction that no coordinator has open",
                 )
+
+    def _is_lost(self, row: TransactionsRow, now: Micros) -> bool:
+        """True if a later coordinator of the id has loaded its log, and found nothing open there.
+
+        A coordinator writes a row of each open transaction that it loads. Its log has less than the
+        one before if that one's partition lost its end.
+        """
+        number = partition_for_group(row[Transactions.TRANSACTIONAL_ID], self._state_partitions)
+        home = self._partitions.get((TRANSACTIONS_TOPIC, number))
+        return (
+            home is not None
+            and home[PartitionChanges.LEADER] >= 0
+            and home[PartitionChanges.LEADER_EPOCH] > row[Transactions.COORDINATOR_EPOCH]
+            and now - home[PartitionChanges.T_US] > _EXPIRY_US
+        )
 
     def _behind(self) -> Iterator[Leftover]:
         for (group, topic, number), (position, end) in self._lags.items():

@@ -8,6 +8,8 @@ from sim.checking.observer import Observer
 from sim.hunting import sought
 from sim.hunting.replay import replay
 from sim.hunting.rest import Leftover, Rest, in_words, kinds
+from sim.ids import TRANSACTIONS_TOPIC
+from sim.protocol.assignors.registry import partition_for_group
 from sim.scenario.loader import load, load_data
 from sim.trace.rows.clients import Groups, StableLag, StableOffsets, Transactions
 from sim.trace.rows.cluster import BrokerStates, NodeStates, PartitionChanges, TopicDeletions
@@ -17,6 +19,7 @@ from sim.units import SECOND
 from tests.hunting.losing import losing
 
 STUCK = sought.parse("stuck")
+HOME = partition_for_group("shop")
 CATALOGUE = Path(__file__).parents[2] / "scenarios" / "catalogue"
 
 
@@ -47,10 +50,10 @@ def group(state, reason="a member joined"):
     return Groups.row(1, "audit", state=state, generation=3, members=2, reason=reason)
 
 
-def transaction(state):
+def transaction(state, epoch=0):
     return Transactions.row(
         1, transactional_id="shop", producer_id=7, producer_epoch=0, state=state, partitions=1,
-        coordinator_epoch=0, reason="EndTxn",
+        coordinator_epoch=epoch, reason="EndTxn",
     )  # fmt: skip
 
 
@@ -100,6 +103,34 @@ def test_a_transaction_may_be_open_for_its_time_and_hangs_if_no_coordinator_has_
     assert world.at(103, stable(1, 9, 9)).left(104) == ()
 
 
+def coordinator(leader_epoch, leader=2):
+    return PartitionChanges.row(
+        1001, TRANSACTIONS_TOPIC, HOME, leader=leader, leader_epoch=leader_epoch, partition_epoch=2,
+        in_sync="1,2,3", eligible="", replicas="1,2,3", unclean=False,
+    )  # fmt: skip
+
+
+def test_a_transaction_that_the_next_coordinators_log_lost_is_open_no_more_and_hangs():
+    world = World().at(1, partition(), coordinator(0), transaction("Ongoing"), stable(1, 4, 9))
+    world.at(20, coordinator(1))
+    assert world.left(25) == ()  # it may be loading
+    assert world.left(31) == ("hanging-transaction",)
+    assert world.left(100) == ("hanging-transaction",)
+
+
+def test_a_transaction_that_the_next_coordinator_loads_is_open():
+    world = World().at(1, partition(), coordinator(0), transaction("Ongoing"), stable(1, 4, 9))
+    world.at(20, coordinator(1)).at(21, transaction("Ongoing", 1))
+    assert world.left(31) == ()
+    assert world.left(100) == ("transaction-Ongoing",)
+
+
+def test_a_transaction_without_a_coordinator_stays_open():
+    world = World().at(1, partition(), coordinator(0), transaction("Ongoing"), stable(1, 4, 9))
+    world.at(20, coordinator(1, leader=-1))
+    assert world.left(100) == ("no-leader", "transaction-Ongoing")
+
+
 def test_a_last_stable_offset_that_stays_while_records_are_committed_hangs():
     world = World().at(1, partition(), stable(1, 4, 4))
     assert world.left() == ()
@@ -131,6 +162,29 @@ def test_many_leftovers_are_counted():
     some = [Leftover("short-isr", f"orders-{n}") for n in range(5)]
     assert in_words(some) == "orders-0; orders-1; orders-2; and 2 more"
     assert kinds(some) == ("short-isr",)
+
+
+def test_a_power_loss_that_takes_the_coordinators_log_leaves_a_hanging_transaction():
+    shop = {
+        "name": "shop", "topic": "orders", "rate": "20/s", "record.size": "100B", "stop": "7s",
+        "transaction": {"every": "6s"},
+        "config": {"acks": "all", "transactional.id": "shop", "transaction.timeout.ms": 10_000},
+    }  # fmt: skip
+    billing = {
+        "group": "billing", "topics": ["orders"],
+        "config": {"isolation.level": "read_committed", "auto.offset.reset": "earliest"},
+    }  # fmt: skip
+    flushed = {"min.insync.replicas": 2, "flush.messages": 1}
+    data = losing(
+        [{"at": "4s", "do": "power-loss", "target": "all brokers", "for": "2s"}],
+        topics={"orders": {"partitions": 1, "replication.factor": 3, "config": flushed}},
+        producers=[shop],
+        consumers=[billing],
+        run={"for": "12s", "then": "heal and drain", "seed": 1},
+    )
+    (found,) = replay(load_data(data), 1, STUCK).findings
+    assert found.fingerprint == "stuck: hanging-transaction"
+    assert "orders-0 is held at its last stable offset 0" in found.words
 
 
 # -- stories of the catalogue ----------------------------------------------------------------------

@@ -161,6 +161,14 @@ def test_the_next_coordinator_writes_the_markers_of_what_was_decided(committed):
     assert after.states()[0] == loaded  # for those who never heard of it
 
 
+def test_the_next_coordinator_writes_a_row_of_what_is_open():
+    before = Desk()
+    before.begun()
+    after = Desk(records=before.log, epoch=4)
+    assert after.states() == [("Ongoing", 0, 2)]
+    assert after.answer_markers() == []
+
+
 def test_a_tombstone_is_loaded_as_nothing():
     before = Desk()
     before.init()

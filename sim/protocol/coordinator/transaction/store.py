@@ -191,11 +191,11 @@ class TransactionStore:
                 found[record.transactional_id] = Transaction.restored(record)
         self.transactions.update(found)
         unfinished = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
-        decided = [t for t in found.values() if t.state in unfinished]
-        for transaction in decided:
-            # The former coordinator may have died before its row.
-            self._note(transaction.record, event.epoch, "loaded")
-        return decided
+        for transaction in found.values():
+            # The former coordinator may have died before its row, or have had one that is lost.
+            if transaction.state in (*unfinished, TransactionState.ONGOING):
+                self._note(transaction.record, event.epoch, "loaded")
+        return [t for t in found.values() if t.state in unfinished]
 
     def resigned(self, partition: int, now: Micros) -> None:
         """The partition has another leader: drops its ids, and fails pending changes."""
