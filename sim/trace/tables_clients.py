@@ -88,7 +88,8 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
             "state",
             "string",
             "Empty, PreparingRebalance, CompletingRebalance, Stable, Dead; with the consumer "
-            "protocol Empty, Assigning, Reconciling, Stable, Dead",
+            "protocol Empty, Assigning, Reconciling, Stable, Dead; of share groups Empty, Stable, "
+            "Dead",
         ),
         Column("generation", "int32", "with the consumer protocol the group epoch"),
         Column("members", "int32", "number of members"),

@@ -187,6 +187,25 @@ def test_a_power_loss_that_takes_the_coordinators_log_leaves_a_hanging_transacti
     assert "orders-0 is held at its last stable offset 0" in found.words
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"config": {"group.protocol": "consumer", "auto.offset.reset": "earliest"}},
+        {"group.type": "share", "config": {"share.auto.offset.reset": "earliest"}},
+    ],
+)
+def test_a_group_that_its_coordinator_rebalances_comes_to_rest(kind):
+    member = {"group": "workers", "topics": ["orders"], "processing": "1ms"} | kind
+    data = losing(
+        [],
+        topics={"orders": {"partitions": 2, "replication.factor": 3}},
+        producers=[{"name": "shop", "topic": "orders", "rate": "20/s", "record.size": "100B"}],
+        consumers=[member | {"name": "one"}, member | {"name": "two", "start": "6s"}],
+        run={"for": "12s", "then": "heal and drain", "seed": 1},
+    )
+    assert replay(load_data(data), 1, STUCK).findings == ()
+
+
 # -- stories of the catalogue ----------------------------------------------------------------------
 
 

@@ -76,6 +76,12 @@ def test_the_next_leader_goes_on_where_the_last_one_stood(ran):
         assert ran.checked(name) > 0
 
 
+def test_a_share_group_has_no_states_of_rebalancing(ran):
+    """``ShareGroup.maybeUpdateGroupState``: with members it is stable."""
+    states = {row["state"] for row in ran.rows("groups", group="workers")}
+    assert states == {"Empty", "Stable", "Dead"}  # the last where it is no longer coordinated
+
+
 def test_the_states_lie_in_kafkas_bytes_on_the_disks(ran):
     names = set()
     for path in ran.log_dirs("broker"):

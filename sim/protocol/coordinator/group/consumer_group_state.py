@@ -152,12 +152,14 @@ class ConsumerGroup:
 
     @property
     def state(self) -> ConsumerGroupState:
-        """State of the group.
+        """State of the group; members of a share group own nothing that another one waits for.
 
-        Source: ``ConsumerGroup.maybeUpdateGroupState``.
+        Source: ``maybeUpdateGroupState`` of ``ConsumerGroup`` and ``ShareGroup``.
         """
         if not self.members:
             return ConsumerGroupState.EMPTY
+        if self.share:
+            return ConsumerGroupState.STABLE
         if self.epoch > self.assignment_epoch:
             return ConsumerGroupState.ASSIGNING
         epoch = self.assignment_epoch

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sim.error_codes import ErrorCode
 from sim.protocol.coordinator.group.classic_state import Group
 from sim.protocol.coordinator.group.consumer_group_records import ConsumerGroupRecord
-from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup
+from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup, ConsumerGroupState
 from sim.protocol.coordinator.group.context import Outcome
 from sim.protocol.coordinator.group.records import GroupMetadataRecord, GroupTombstone
 from sim.units import Micros
@@ -40,6 +40,14 @@ class Coordinated:
     """Records of the classic group's members, for the same write."""
     former: Group | None = None
     """The classic group as it was, until that is committed."""
+    noted: ConsumerGroupState | None = None
+    """State in its last row of the trace."""
+
+    @property
+    def has_progressed(self) -> bool:
+        """True if its last row is of another state, which nothing that is written changes."""
+        state = self.committed.state
+        return state is not self.noted and state is self.live.state
 
 
 def nobody_waits(_error: ErrorCode, _now: Micros) -> None:

@@ -95,8 +95,7 @@ class ModernGroups(Generic[Heartbeat]):
 
     def _created(self, name: str, partition: int) -> Coordinated:
         fresh = ConsumerGroup(name, partition, self.share)
-        group = self._groups[name] = Coordinated(fresh, fresh.copy())
-        return group
+        return self._groups.setdefault(name, Coordinated(fresh, fresh.copy()))
 
     def _settings(self, group: str) -> ModernGroupConfig:
         config = self._context.config
@@ -429,6 +428,8 @@ class ModernGroups(Generic[Heartbeat]):
             group.unsettled.popleft()
         if isinstance(record, CurrentMemberAssignmentRecord):
             self._note_member(group.committed, record.member_id)
+            if group.has_progressed:
+                self._note(group, "members reconciled")
         elif isinstance(record, MemberTombstone):
             if record.is_last:
                 self._note_member(group.committed, record.member_id)
@@ -443,9 +444,7 @@ class ModernGroups(Generic[Heartbeat]):
 
     def replay(self, record: ConsumerGroupRecord, partition: int) -> None:
         """Applies a record of a partition that is being loaded."""
-        group = self._groups.get(record.group)
-        if group is None:
-            group = self._created(record.group, partition)
+        group = self._groups.get(record.group) or self._created(record.group, partition)
         group.live.replay(record)
         if isinstance(record, GroupKeyTombstone) and record.is_last:
             del self._groups[record.group]
@@ -490,6 +489,7 @@ class ModernGroups(Generic[Heartbeat]):
 
     def _note(self, group: Coordinated, reason: str) -> None:
         live = group.live
+        group.noted = live.state
         self._context.note_group(live.name, live.state.value, live.epoch, len(live.members), reason)
 
     def _note_end(self, name: str, written: Written) -> None:  # noqa: ARG002 - for the kinds

@@ -8,7 +8,7 @@ Source: ``TransactionStateManager``.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, NodeId, ProducerId
@@ -31,6 +31,9 @@ from sim.units import Micros
 
 Outcome: TypeAlias = Callable[[ErrorCode, Micros], None]
 """Callback of a change: committed (NONE) or failed."""
+
+_DECIDED: Final = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+"""States in which markers are still to be written."""
 
 
 class _Append(NamedTuple):
@@ -190,12 +193,11 @@ class TransactionStore:
             if isinstance(record, TransactionRecord):
                 found[record.transactional_id] = Transaction.restored(record)
         self.transactions.update(found)
-        unfinished = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
         for transaction in found.values():
             # The former coordinator may have died before its row, or have had one that is lost.
-            if transaction.state in (*unfinished, TransactionState.ONGOING):
+            if transaction.state is TransactionState.ONGOING or transaction.state in _DECIDED:
                 self._note(transaction.record, event.epoch, "loaded")
-        return [t for t in found.values() if t.state in unfinished]
+        return [t for t in found.values() if t.state in _DECIDED]
 
     def resigned(self, partition: int, now: Micros) -> None:
         """The partition has another leader: drops its ids, and fails pending changes."""
