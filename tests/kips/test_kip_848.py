@@ -9,131 +9,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sim.error_codes import ErrorCode
-from sim.ids import TopicPartition, uuid_text
-from sim.protocol.assignors.registry import partition_for_group
+from sim.ids import TopicPartition
 from sim.protocol.assignors.subscription import Subscription
 from sim.protocol.coordinator.group import consumer_groups
 from sim.protocol.coordinator.group.consumer_group_records import MemberState
 from sim.protocol.coordinator.group.context import GroupConfig, ModernGroupConfig
 from sim.protocol.coordinator.group.coordinator import GroupCoordinator
 from sim.protocol.coordinator.group.migration_policy import MigrationPolicy
-from sim.protocol.coordinator.log import AppendRecords, PartitionElected, RecordsAppended
-from sim.protocol.effects import Emit, Reply
-from sim.protocol.events import RequestReceived, TimerFired
+from sim.protocol.coordinator.log import PartitionElected
+from sim.protocol.events import TimerFired
 from sim.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
-from sim.protocol.messages.group import JoinGroupRequest, OffsetCommitRequest
-from sim.protocol.metadata.image import MetadataImage
+from sim.protocol.messages.group import JoinGroupRequest
 from sim.trace.rows.clients import Assignments, GroupMembers, Groups
 from sim.units import MINUTE, MS, SECOND
+from tests.kips.table import HOME, Table, places, settled_pair
 from tests.protocol.coordinator.group_bench import Bench
-
-HOME = partition_for_group("g")
-
-
-def places(*numbers):
-    return tuple(TopicPartition("t", number) for number in numbers)
-
-
-class Table:
-    """One coordinator, whose writes are committed at once unless it is told otherwise."""
-
-    def __init__(self, partitions=3, **config):
-        self.image = MetadataImage()
-        self.image.topic_ids = {"t": uuid_text("t")}
-        self.image.topic_names = {uuid_text("t"): "t"}
-        self.image.partition_counts = {"t": partitions}
-        self.machine = GroupCoordinator(
-            1, 1, GroupConfig(append_linger_us=0, **config), lambda: self.image
-        )
-        self.log = []
-        self.rows = []
-        self.holds_writes = False
-        self.error = ErrorCode.NONE
-        self.answers = {}
-        self.open = []
-        self.give(PartitionElected(HOME, 0, ()), 0)
-        self._token = 0
-
-    def give(self, event, now):
-        for effect in self.machine.handle(event, now):
-            if isinstance(effect, Reply):
-                self.answers[effect.token] = effect.response
-            elif isinstance(effect, Emit):
-                self.rows.append((effect.table, *effect.row))
-            elif isinstance(effect, AppendRecords):
-                self.open.append(effect)
-        while self.open and not self.holds_writes:
-            self.settle(now)
-
-    def settle(self, now, error=None):
-        effect = self.open.pop(0)
-        error = self.error if error is None else error
-        if error is ErrorCode.NONE:
-            self.log += effect.records
-        self.give(RecordsAppended(effect.token, error), now)
-
-    def ask(self, request, now=0):
-        self._token += 1
-        self.give(RequestReceived(self._token, request.member_id, request), now)
-        return self.answers.get(self._token)
-
-    def beat(self, member, epoch, owned=None, now=0, **more):
-        return self.ask(ConsumerGroupHeartbeatRequest("g", member, epoch, owned=owned, **more), now)
-
-    def join(self, member, now=0, **more):
-        said = {"rebalance_timeout_us": 5 * MINUTE, "topics": ("t",)} | more
-        return self.beat(member, 0, (), now, **said)
-
-    def commit(self, member, epoch, offset=5):
-        offsets = ((TopicPartition("t", 0), offset, 0),)
-        return self.ask(OffsetCommitRequest("g", member, epoch, offsets)).error
-
-    @property
-    def group(self):
-        return self.machine.consumer_group("g")
-
-
-def settled_pair():
-    """a and b, reconciled: a has 0 and 1, b has 2; the group is in epoch 2."""
-    table = Table()
-    table.join("a")
-    table.beat("a", 1, places(0, 1, 2))
-    table.join("b")
-    table.beat("a", 1)
-    table.beat("a", 1, places(0, 1))
-    table.beat("b", 2)
-    return table
-
-
-def states_of(table):
-    rows = [row[1:] for row in table.rows if row[0] == "groups"]
-    return [(row[Groups.STATE - 1], row[Groups.REASON - 1]) for row in rows]
-
-
-def test_a_group_is_stable_in_the_trace_once_its_last_member_has_what_it_is_to_have():
-    """``ConsumerGroup.maybeUpdateGroupState``."""
-    table = settled_pair()
-    assert table.group.state.value == "Stable"
-    assert states_of(table)[-2:] == [
-        ("Reconciling", "assignment committed"),
-        ("Stable", "members reconciled"),
-    ]
-
-
-def test_a_group_whose_next_epoch_is_being_written_has_no_row_of_being_stable():
-    table = Table()
-    table.join("a")
-    table.beat("a", 1, places(0, 1, 2))
-    table.join("b")
-    table.beat("a", 1)
-    table.beat("a", 1, places(0, 1))
-    table.holds_writes = True
-    table.beat("b", 2)
-    table.join("c")
-    before = states_of(table)
-    table.settle(0)
-    assert table.machine.consumer_group("g").state.value != "Stable"
-    assert states_of(table) == before
 
 
 def test_a_partition_is_handed_over_in_kafkas_steps():

@@ -1,6 +1,7 @@
 """logquake explain names the cause that the trace shows, and none that it does not."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +15,7 @@ from sim.scenario.run.runner import run
 from sim.suite.explain import chain, whatif
 from sim.suite.explain.causes import causes
 from sim.suite.explain.run_facts import RunFacts, Story
+from sim.suite.explain.waits import forgotten_batch
 from tests.scenarios.run_kit import CATALOGUE, text_of
 
 ONE = {"partitions": 1}
@@ -59,17 +61,18 @@ def test_a_silent_leader_costs_request_timeout_ms_although_another_one_is_ready(
     assert "waited for the session of broker-1 to end" in second
 
 
+PATIENCE = {"metadata.max.age.ms": 700, "request.timeout.ms": 8000, "delivery.timeout.ms": 12000}
+SINGLES = {"batch.size": 0, **PATIENCE}
+IN_TURN = [[f"broker-{(first + turn) % 3 + 1}" for turn in range(3)] for first in range(3)]
+
+
 def test_a_batch_that_the_next_leader_has_and_forgot_is_refused_until_its_producer_gives_up(
     tmp_path,
 ):
     """Copied, not answered; and its producer goes on at the next leader before it tries again."""
     mute = {"message": "ProduceResponse", "from": "broker-1", "to": "shop"}
-    config = {"metadata.max.age.ms": 700, "request.timeout.ms": 8000, "delivery.timeout.ms": 12000}
-    config["batch.size"] = 0
-    others = [["broker-2", "broker-3", "broker-1"], ["broker-3", "broker-1", "broker-2"]]
     story = story_of(
-        tmp_path, lasts="14s", producer={**SLOW, "config": config},
-        topic={"replicas": [["broker-1", "broker-2", "broker-3"], *others]},
+        tmp_path, lasts="14s", producer={**SLOW, "config": SINGLES}, topic={"replicas": IN_TURN},
         faults=[
             {"at": "2s", "do": "hold", "for": "10s", **mute},
             {"at": "2500ms", "do": "pause", "target": "broker-1", "for": "11s"},
@@ -82,6 +85,31 @@ def test_a_batch_that_the_next_leader_has_and_forgot_is_refused_until_its_produc
     assert first.startswith("retry of a batch that is forgotten: shop sent record ")
     assert "and remembers 5 of a producer: OUT_OF_ORDER_SEQUENCE_NUMBER" in first
     assert not [each for each in causes(story) if each.startswith("request.timeout.ms")]
+
+
+def test_a_batch_that_a_new_leader_never_had_is_refused_behind_a_later_one():
+    """A leader that has lost its log knows no producer, and takes whatever comes first."""
+    sent = {
+        "producer": "shop", "producer_index": 0, "first_record": 37, "first_sent_us": 2_000_000,
+        "last_sent_us": 120_000_000, "t_us": 120_000_000, "attempts": 102, "outcome": "unknown",
+    }  # fmt: skip
+    taken = {
+        "broker": 3, "producer_index": 0, "first_record": 42, "base_sequence": 42,
+        "base_offset": 0, "t_us": 25_000_000,
+    }  # fmt: skip
+    facts = SimpleNamespace(rows=lambda *_: [sent])
+    story = SimpleNamespace(
+        window=(2_000_000, 120_000_000), subject="orders-0", facts=facts, leader_at=lambda _: 3,
+        appends=[taken],
+    )  # fmt: skip
+    (words,) = forgotten_batch(story)
+    assert words == (
+        "retry of a batch that a later one has overtaken: shop sent record 37 102 times, until "
+        "120.000000 s; broker-3, the leader then, had record 42 of the same producer at offset 0, "
+        "since 25.000000 s, and not this one: OUT_OF_ORDER_SEQUENCE_NUMBER"
+    )
+    story.appends = [taken | {"first_record": 36}]
+    assert not list(forgotten_batch(story)), "an earlier one refuses nothing"
 
 
 @pytest.mark.slow

@@ -82,12 +82,12 @@ def _without_leader(story: Story, start: Micros, end: Micros) -> Iterator[str]:
 
 
 def forgotten_batch(story: Story) -> Iterator[str]:
-    """A batch that is in the log, and whose retries are out of sequence until they are given up.
+    """A batch whose retries are out of sequence until they are given up.
 
     A producer sends new batches to a new leader while an older one waits for an answer of the
     former leader (``RecordAccumulator.shouldStopDrainBatchesForPartition``); a retry that is not
-    among the last batches in the leader's memory is no duplicate for it
-    (``ProducerAppendInfo.checkSequence``), and for the producer a reason to try again
+    among the last batches in the leader's memory, or that the new leader never had, is no duplicate
+    for it (``ProducerAppendInfo.checkSequence``), and for the producer a reason to try again
     (``TransactionManager.canRetry``).
     """
     start, end = story.window
@@ -100,7 +100,7 @@ def forgotten_batch(story: Story) -> Iterator[str]:
 
 
 def _refused_for_good(story: Story, batch: Row) -> str:
-    """Refusal of a batch that its leader has; empty if there was none."""
+    """Refusal of a batch behind which its leader has later ones; empty if there was none."""
     if batch["outcome"] == "ok" or batch["attempts"] < 2:
         return ""
     leader = story.leader_at(batch["last_sent_us"])
@@ -113,18 +113,28 @@ def _refused_for_good(story: Story, batch: Row) -> str:
         and row["t_us"] <= batch["last_sent_us"]
     ]
     own = [row for row in written if row["first_record"] == batch["first_record"]]
-    later = own and {
-        row["base_offset"] for row in written if row["base_offset"] > own[0]["base_offset"]
-    }
-    if not own or len(later) < _REMEMBERED:
+    refused = (
+        f"{batch['producer']} sent record {batch['first_record']} {batch['attempts']} times, until "
+        f"{show_instant(batch['last_sent_us'])}; {server_name(leader)}, the leader then, had"
+    )
+    if not own:
+        newer = [row for row in written if row["first_record"] > batch["first_record"]]
+        return _overtaken(newer[0], refused) if newer else ""
+    later = {row["base_offset"] for row in written if row["base_offset"] > own[0]["base_offset"]}
+    if len(later) < _REMEMBERED:
         return ""
     return (
-        f"retry of a batch that is forgotten: {batch['producer']} sent record "
-        f"{batch['first_record']} {batch['attempts']} times, until "
-        f"{show_instant(batch['last_sent_us'])}; {server_name(leader)}, the leader then, had "
-        f"it at offset {own[0]['base_offset']} and {len(later):,} later batches of "
-        f"{batch['producer']} behind it, and remembers {_REMEMBERED} of a producer: "
-        "OUT_OF_ORDER_SEQUENCE_NUMBER"
+        f"retry of a batch that is forgotten: {refused} it at offset {own[0]['base_offset']} and "
+        f"{len(later):,} later batches of {batch['producer']} behind it, and remembers "
+        f"{_REMEMBERED} of a producer: OUT_OF_ORDER_SEQUENCE_NUMBER"
+    )
+
+
+def _overtaken(newer: Row, refused: str) -> str:
+    return (
+        f"retry of a batch that a later one has overtaken: {refused} record "
+        f"{newer['first_record']} of the same producer at offset {newer['base_offset']}, since "
+        f"{show_instant(newer['t_us'])}, and not this one: OUT_OF_ORDER_SEQUENCE_NUMBER"
     )
 
 
