@@ -11,7 +11,7 @@ from sim.protocol.events import RequestReceived, TimerFired
 from sim.protocol.messages.group import OffsetCommitRequest
 from sim.records import consumer_offsets
 from sim.units import MS, SECOND, timestamp_ms
-from tests.kips.test_kip_848 import HOME, Table, places
+from tests.kips.table import HOME, Table, places
 
 SECOND_APART = ModernGroupConfig(assignment_interval_us=1 * SECOND)
 

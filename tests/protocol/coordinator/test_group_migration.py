@@ -27,7 +27,7 @@ from sim.protocol.messages.group import (
     SyncGroupRequest,
 )
 from sim.units import MINUTE, SECOND
-from tests.kips.test_kip_848 import HOME, Table, places
+from tests.kips.table import HOME, Table, places
 
 SESSION_US = 10 * SECOND
 T0 = places(0)[0]

@@ -12,7 +12,7 @@ from sim.protocol.coordinator.log import PartitionElected
 from sim.protocol.events import TimerFired
 from sim.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from sim.units import MS, SECOND
-from tests.kips.test_kip_848 import HOME, Table, places
+from tests.kips.table import HOME, Table, places
 from tests.protocol.coordinator.group_bench import Bench
 
 
