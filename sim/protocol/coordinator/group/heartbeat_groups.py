@@ -488,9 +488,9 @@ class ModernGroups(Generic[Heartbeat]):
         return tuple(sorted(known))
 
     def _note(self, group: Coordinated, reason: str) -> None:
-        live = group.live
+        live, epoch = group.live, group.committed.epoch  # what is being written is not reached yet
         group.noted = live.state
-        self._context.note_group(live.name, live.state.value, live.epoch, len(live.members), reason)
+        self._context.note_group(live.name, live.state.value, epoch, len(live.members), reason)
 
     def _note_end(self, name: str, written: Written) -> None:  # noqa: ARG002 - for the kinds
         """Row of a group whose deletion is committed."""

@@ -1,4 +1,4 @@
-"""KIP-848: the trace has each state of a group, the last one, too, in which nobody waits."""
+"""The trace has each state of a group of KIP-848, the last one, too, in which nobody waits."""
 
 from sim.trace.rows.clients import Groups
 from tests.kips.table import Table, places, settled_pair
@@ -33,3 +33,19 @@ def test_a_group_whose_next_epoch_is_being_written_has_no_row_of_being_stable():
     table.settle(0)
     assert table.machine.consumer_group("g").state.value != "Stable"
     assert states_of(table) == before
+
+
+def test_rows_of_a_group_have_the_epoch_that_is_committed_not_the_one_that_is_being_written():
+    """Whoever coordinates the group next knows no other one."""
+    table = Table()
+    table.holds_writes = True
+    for member in ("a", "b", "c"):
+        table.join(member)
+    assert table.group.epoch == 3
+    for epoch in (1, 2, 3):
+        table.settle(0)
+        row = [row[1:] for row in table.rows if row[0] == "groups"][-1]
+        assert (row[Groups.REASON - 1], row[Groups.GENERATION - 1]) == (
+            "assignment committed",
+            epoch,
+        )
