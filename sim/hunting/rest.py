@@ -180,18 +180,29 @@ class Rest:
                 )
 
     def _is_lost(self, row: TransactionsRow, now: Micros) -> bool:
-        """True if a later coordinator of the id has loaded its log, and found nothing open there.
+        """True if the id's coordinator has loaded its log since, and found nothing open there.
 
-        A coordinator writes a row of each open transaction that it loads. Its log has less than the
-        one before if that one's partition lost its end.
+        A coordinator writes a row of each open transaction that it loads, and loads what it does
+        not serve yet: another broker's partition, or its own after a start. Its log has less than
+        the one before if that one's partition lost its end.
         """
         number = partition_for_group(row[Transactions.TRANSACTIONAL_ID], self._state_partitions)
         home = self._partitions.get((TRANSACTIONS_TOPIC, number))
+        if home is None or home[PartitionChanges.LEADER] < 0:
+            return False
+        leader, epoch = home[PartitionChanges.LEADER], home[PartitionChanges.LEADER_EPOCH]
         return (
-            home is not None
-            and home[PartitionChanges.LEADER] >= 0
-            and home[PartitionChanges.LEADER_EPOCH] > row[Transactions.COORDINATOR_EPOCH]
+            epoch > row[Transactions.COORDINATOR_EPOCH]
             and now - home[PartitionChanges.T_US] > _EXPIRY_US
+            and (leader != row[Transactions.BROKER] or self._has_started_since(leader, row))
+        )
+
+    def _has_started_since(self, broker: int, row: TransactionsRow) -> bool:
+        state = self._states.get(server_name(broker))
+        return (
+            state is not None
+            and state[NodeStates.STATE] in ("started", "running")
+            and state[NodeStates.T_US] > row[Transactions.T_US]
         )
 
     def _behind(self) -> Iterator[Leftover]:

@@ -125,6 +125,14 @@ def test_a_transaction_that_the_next_coordinator_loads_is_open():
     assert world.left(100) == ("transaction-Ongoing",)
 
 
+def test_a_coordinator_of_a_later_epoch_that_was_there_all_the_time_loads_nothing():
+    world = World().at(1, partition(), coordinator(0, 1), transaction("Ongoing"), stable(1, 4, 9))
+    world.at(20, coordinator(1, 1))
+    assert world.left(100) == ("transaction-Ongoing",)
+    world.at(110, NodeStates.row("broker-1", state="running", incarnation=2))
+    assert world.left(120) == ("hanging-transaction",)
+
+
 def test_a_transaction_without_a_coordinator_stays_open():
     world = World().at(1, partition(), coordinator(0), transaction("Ongoing"), stable(1, 4, 9))
     world.at(20, coordinator(1, leader=-1))
