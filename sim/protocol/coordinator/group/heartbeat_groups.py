@@ -488,7 +488,7 @@ class ModernGroups(Generic[Heartbeat]):
         return tuple(sorted(known))
 
     def _note(self, group: Coordinated, reason: str) -> None:
-        live, epoch = group.live, group.committed.epoch  # what is being written is not reached yet
+        live, epoch = group.live, group.committed.epoch or group.live.epoch  # that is reached
         group.noted = live.state
         self._context.note_group(live.name, live.state.value, epoch, len(live.members), reason)
 
