@@ -208,8 +208,9 @@ class Rest:
     def _behind(self) -> Iterator[Leftover]:
         for (group, topic, number), (position, end) in self._lags.items():
             if position < end:
-                words = f"group {group} is at offset {position} of {topic}-{number}, which ends at"
-                yield Leftover("reader-behind", f"{words} {end}")
+                where = "has no reader" if position < 0 else f"is at offset {position}"
+                words = f"group {group} {where} of {topic}-{number}, which ends at {end}"
+                yield Leftover("reader-behind", words)
 
     # -- rows --------------------------------------------------------------------------------------
 

@@ -69,3 +69,11 @@ def commit_of_a_generation_to_come_succeeds_in_a_group_that_was_downgraded(f):
     f.member("c-0", -1)
     f.group(4, reason="downgraded")
     return lambda: f.commit(5)
+
+
+@broken_by("partitions-have-one-owner")
+def a_coordinator_creates_a_group_that_it_should_know(f):
+    f.group(2)
+    f.member("c-0", 2, "orders-0")
+    f.group(0, reason="created")
+    return lambda: f.member("c-1", 2, "orders-0")

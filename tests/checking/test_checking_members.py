@@ -58,3 +58,17 @@ def test_members_of_a_group_that_was_downgraded_commit_by_its_generation(facts):
     facts.commit(5)
     assert facts.checked("commits-are-current") == 2
     assert facts.checked("commits-carry-the-member-epoch") == 0
+
+
+def test_a_group_that_is_created_since_its_records_were_lost_knows_no_owners(facts):
+    facts.append(1, 5, topic="__consumer_offsets")
+    facts.watermark(5, topic="__consumer_offsets")
+    facts.group(2)
+    facts.member("c-0", 2, "orders-0")
+    facts.truncate(1, 0, topic="__consumer_offsets", reason="wiped")
+    facts.group(0, reason="created")
+    facts.group(1)
+    facts.member("c-1", 1, "orders-0")
+    assert len(facts.report("partitions-have-one-owner").suspended) == 1
+    facts.member("c-0", 1)
+    assert len(facts.report("member-epochs-advance").suspended) == 1

@@ -22,6 +22,9 @@ from sim.units import Micros
 _LEFT = (-1, -2)
 """Epochs of members that have left, or that have left their place to a static successor."""
 
+_TAKEN_OVER = ("loaded", "created")
+"""Reasons of the first row at another coordinator; it creates a group of which it has no record."""
+
 
 class PartitionsHaveOneOwner(Invariant):
     """Rule S38, for the consumer protocol."""
@@ -44,6 +47,11 @@ class PartitionsHaveOneOwner(Invariant):
         observer.listen("group_members", self._member)
 
     def _group(self, row: GroupsRow) -> None:
+        if row[Groups.REASON] == "created" and self._owners.get(row[Groups.GROUP]):
+            lost = lost_offsets(self._partitions)
+            if lost is not None:
+                self.suspend(lost)
+                del self._owners[row[Groups.GROUP]]
         if row[Groups.REASON] != "loaded":
             return
         if leads_of_old(self._partitions, row[Groups.BROKER]):
@@ -93,7 +101,7 @@ class MemberEpochsAdvance(Invariant):
         if reason in DELETED:
             self._epochs.pop(group, None)
             self._reached.pop(group, None)
-        if reason == "loaded" and group in self._epochs:
+        if reason in _TAKEN_OVER and group in self._epochs:
             lost = lost_offsets(self._partitions)
             if lost is not None:
                 self.suspend(lost)

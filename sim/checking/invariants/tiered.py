@@ -3,7 +3,7 @@
 from typing import Final
 
 from sim.checking.interval_set import IntervalSet
-from sim.checking.invariant import Invariant
+from sim.checking.invariant import NO_LOSS, Invariant
 from sim.checking.observer import Observer
 from sim.checking.partition import Partition, Replica
 from sim.ids import NodeId, Offset
@@ -22,6 +22,7 @@ class _Remote(Invariant):
     def _watch(self, observer: Observer) -> None:
         self._observer = observer
         self._copies: dict[tuple[str, int], dict[str, tuple[Offset, Offset]]] = {}
+        self._begun: dict[tuple[str, int], dict[str, tuple[NodeId, Offset, Offset]]] = {}
         self._lost: dict[tuple[str, int], str] = {}
         observer.listen("remote_segments", self._segment)
         observer.listen("local_log_starts", self._local_start)
@@ -30,9 +31,13 @@ class _Remote(Invariant):
         key = row[RemoteSegments.TOPIC], row[RemoteSegments.PARTITION]
         copies, name = self._copies.setdefault(key, {}), row[RemoteSegments.SEGMENT]
         state = row[RemoteSegments.STATE]
-        if state == "COPY_SEGMENT_FINISHED":
-            end = row[RemoteSegments.END_OFFSET] + 1
-            copies[name] = row[RemoteSegments.START_OFFSET], end
+        start, end = row[RemoteSegments.START_OFFSET], row[RemoteSegments.END_OFFSET] + 1
+        begun = self._begun.setdefault(key, {})
+        begun.pop(name, None)
+        if state == "COPY_SEGMENT_STARTED":
+            begun[name] = row[RemoteSegments.BROKER], start, end
+        elif state == "COPY_SEGMENT_FINISHED":
+            copies[name] = start, end
         elif state == "LOST":
             self._lost[key] = "the object store has lost a segment"
         elif state == "DELETE_SEGMENT_STARTED" and copies.pop(name, None) is not None:
@@ -44,10 +49,19 @@ class _Remote(Invariant):
     def _local_start(self, row: LocalLogStartsRow) -> None:
         """A local log starts elsewhere."""
 
-    def _holes(self, key: tuple[str, int], start: Offset, end: Offset) -> list[tuple[int, int]]:
-        """Offsets of [start, end) that no finished copy has."""
-        copies = self._copies.get(key, {})
-        return list(IntervalSet(sorted(copies.values())).missing(start, end))
+    def _holes(
+        self, key: tuple[str, int], start: Offset, end: Offset, reader: NodeId | None = None
+    ) -> list[tuple[int, int]]:
+        """Offsets of [start, end) that no finished copy has.
+
+        A row says that a copy is finished when its broker has the answer to that event, which may
+        be lost. ``reader`` may have read the event of another broker's copy before.
+        """
+        copies = list(self._copies.get(key, {}).values())
+        if reader is not None:
+            begun = self._begun.get(key, {}).values()
+            copies += [(low, high) for copier, low, high in begun if copier != reader]
+        return list(IntervalSet(sorted(copies)).missing(start, end))
 
 
 class CopiedBeforeDeleted(_Remote):
@@ -59,6 +73,7 @@ class CopiedBeforeDeleted(_Remote):
         "copy in the object store has them."
     )
     source = "KIP-405; UnifiedLog.deletableSegments, highestOffsetInRemoteStorage"
+    conditions = NO_LOSS
 
     def _local_start(self, row: LocalLogStartsRow) -> None:
         key = row[LocalLogStarts.TOPIC], row[LocalLogStarts.PARTITION]
@@ -69,11 +84,15 @@ class CopiedBeforeDeleted(_Remote):
             self.suspend(self._lost[key])
             return
         self.checked += 1
-        holes = self._holes(key, start, row[LocalLogStarts.TO_OFFSET])
-        if holes:
+        broker = row[LocalLogStarts.BROKER]
+        holes = self._holes(key, start, row[LocalLogStarts.TO_OFFSET], broker)
+        partition = self._observer.partition(*key)
+        if holes and partition.excuse is not None:
+            self.suspend(partition.excuse)
+        elif holes:
             low, high = holes[0]
             found = f"offsets {low} to {high - 1} leave the local log and are in no finished copy"
-            raise self.broken_by(row, found, self._observer.partition(*key))
+            raise self.broken_by(row, found, partition)
 
 
 class RemoteWithoutHole(_Remote):
@@ -85,6 +104,7 @@ class RemoteWithoutHole(_Remote):
         "another copy has its records."
     )
     source = "KIP-405, KAFKA-15352; RemoteLogManager.cleanupExpiredRemoteLogSegments"
+    conditions = NO_LOSS
 
     def _watch(self, observer: Observer) -> None:
         super()._watch(observer)
@@ -115,7 +135,10 @@ class RemoteWithoutHole(_Remote):
         end = min(local, row[RemoteSegments.END_OFFSET] + 1)
         self.checked += 1
         holes = self._holes(key, start, end)
-        if holes:
+        if holes and partition.excuse is not None:
+            # A leader that lost its log deletes copies of epochs that it does not know.
+            self.suspend(partition.excuse)
+        elif holes:
             low, high = holes[0]
             found = (
                 f"offsets {low} to {high - 1} are deleted from the object store, and nowhere else"
