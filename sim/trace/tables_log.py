@@ -133,7 +133,8 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
             "string",
             "retention.ms, retention.bytes, delete_records, leader (a follower got it), "
             "truncation (the whole log was dropped), moved (a log from another directory took "
-            "its place), recovery",
+            "its place), recovery, remote (of a tiered partition: a new leader begins at the first "
+            "remote segment that it knows of)",
         ),
     ),
     facts(

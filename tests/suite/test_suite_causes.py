@@ -213,6 +213,32 @@ def test_a_power_loss_is_still_named_as_one(tmp_path):
     assert any(why.startswith("power loss: broker-1 had the record") for why in causes(story))
 
 
+def test_what_the_object_store_has_and_its_metadata_lost_is_named_before_the_power_loss(tmp_path):
+    """Seen on a real Kafka 4.3.1 with LocalTieredStorage."""
+    dark = {"at": "6500ms", "do": "power-loss", "target": "broker-1", "for": "1s"}
+    tiered = {
+        "remote.log.storage.system.enable": True, "remote.log.manager.task.interval.ms": 1000,
+        "rlmm.config.remote.log.metadata.topic.num.partitions": 1,
+        "rlmm.config.remote.log.metadata.topic.replication.factor": 1,
+        "log.initial.task.delay.ms": 1000, "log.retention.check.interval.ms": 1000,
+    }  # fmt: skip
+    latency = {"p50": "20ms", "p99": "60ms"}
+    small = {"remote.storage.enable": True, "segment.bytes": 2**20, "local.retention.bytes": 2**20}
+    story = story_of(
+        tmp_path, lasts="16s", topic={"partitions": 1, "replication.factor": 1, "config": small},
+        producer={"rate": "100/s", "record.size": "5KB"}, config=SHORT | tiered, faults=[dark],
+        cluster={"brokers": 1, "controllers": 1, "object-store": {"latency": latency}},
+    )  # fmt: skip
+    assert story.subject.kind == "lost_acked"
+    (start,) = story.facts.rows("log_starts")
+    assert start["reason"] == "remote"
+    why = causes(story)
+    assert why[0].startswith("forgotten in the object store: at ")
+    words = [line for _, line in chain.lines(story)]
+    known = "broker-1 moved its log start above it: it knows no remote segment that has it"
+    assert known in words
+
+
 def test_the_epoch_that_cut_a_log_and_the_one_that_leads_are_told_as_the_trace_has_them(tmp_path):
     """The leader that took over first is not the one that leads when the old one comes back."""
     faults = [

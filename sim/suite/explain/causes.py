@@ -116,6 +116,18 @@ def _unclean(story: Story) -> Iterator[str]:
             return
 
 
+def _forgotten_segments(story: Story) -> Iterator[str]:
+    """A leader begins at the first remote segment it knows of (``findLogStartOffset``)."""
+    for copy in story.copies:
+        if copy.ended_by == "log start:remote":
+            at = show_instant(copy.until_us or 0)
+            yield (
+                f"forgotten in the object store: at {at} {copy.name} led, had no entry of "
+                "__remote_log_metadata for the record's segment, and moved its log start above it"
+            )
+            return
+
+
 def _power(story: Story) -> Iterator[str]:
     dark = [
         copy.name
@@ -376,7 +388,8 @@ def _processed_again(story: Story) -> Iterator[str]:
 
 
 _LOSS: Final[tuple[Mechanism, ...]] = (
-    *(_unacknowledged, _deposed, _acks_1, _only_replica, _isr_of_one, _unclean, _empty_disk),
+    *(_unacknowledged, _forgotten_segments, _deposed, _acks_1, _only_replica, _isr_of_one),
+    *(_unclean, _empty_disk),
     *(_power, _damaged, _own_watermark, _cleaned, _truncated, _halted),
 )
 _OUTAGE: Final[tuple[Mechanism, ...]] = (

@@ -116,6 +116,8 @@ def end_in_words(story: Story, copy: Copy) -> str:
             return f"lost it in recovery: {DAMAGES[fault['kind']]}, and the log is cut there"
         if fault is None and story.went_dark(copy):
             return "lost it in recovery: the bytes were not on the platter"
+    if copy.ended_by == "log start:remote":
+        return "moved its log start above it: it knows no remote segment that has it"
     if copy.ended_by.startswith("log start:"):
         return f"moved its log start above it ({copy.ended_by.partition(':')[2]})"
     if copy.ended_by.startswith("cleaner:"):
