@@ -56,8 +56,6 @@ MAY_BE_ABSENT = {
     "log-start-is-committed",
     "log-start-behind-leader",
     "cleaner-keeps-last-values",
-    "copied-before-deleted",
-    "remote-log-without-hole",
     "writes-are-authorized",
     "clients-are-authenticated",
     "tokens-limit-sessions",
