@@ -28,10 +28,13 @@ RATE = 100
 LASTS = 16
 ABOUT = 0.05
 """Share by which Poisson arrivals, of one producer in four, may miss their mean: six deviations."""
-GIVEN_UP = {"records acked", "records failed", "records unknown"}
+GIVEN_UP = {"records acked", "records failed", "records unknown", "records reordered"}
 """Rows that differ if a real producer gave up on records: on a busy machine one may, after
 ``delivery.timeout.ms``, if its batch is out of sequence for the next leader (the quickstart says
 when), and the model's machine is never busy. It may not lose what was acknowledged."""
+OVERTAKEN = {"reordered"}
+"""The expectation that a real cluster may then miss: batches behind the one that was given up are
+written in the producer's next epoch, after later ones that the new leader took as its first."""
 KEPT = {
     "partition": {"at": "3s", "for": "3s"},
     "crash": {"at": "9s", "for": "2s"},
@@ -89,17 +92,20 @@ def test_the_quickstart_scaled_down_is_rehearsed_run_and_compared_within_six_min
     logquake("compare", simulated, real, "--out", out, mark=mark)
     took_s = time.monotonic() - began
     sent = []
-    for place in (real, simulated):
+    of_real = read(real / "verdict.json")["records"]
+    given_up = of_real["sent"] - of_real["acked"]
+    may_miss = (OVERTAKEN if given_up else set(), set())
+    for place, code, allowed in zip((real, simulated), codes, may_miss, strict=True):
         verdict = read(place / "verdict.json")
-        assert verdict["held"], verdict["expectations"]
+        missed = {line["name"] for line in verdict["expectations"] if not line["held"]}
+        assert missed <= allowed, verdict["expectations"]
+        assert code == (1 if missed else 0)
         records = verdict["records"]
         assert records["acked"] <= records["survived"] <= records["sent"]
         assert [fault["took_effect"] for fault in verdict["faults"]] == [True, True]
         sent.append(records["sent"])
     records = read(simulated / "verdict.json")["records"]
     assert records["sent"] == records["acked"] == records["survived"]
-    given_up = sent[0] - read(real / "verdict.json")["records"]["acked"]
-    assert codes == [0, 0]
     assert sent[0] == sent[1], "the same records, by the same seed"
     rows = [row for row in read(out / "compare.json")["rows"] if row["kind"] == "records"]
     assert rows
