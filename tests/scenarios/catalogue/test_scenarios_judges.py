@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import pyarrow.parquet as pq
 import pytest
 
 from analysis.report import write as report
@@ -101,19 +102,17 @@ STAYS_DOWN = {
 """When the process ends, and the faults."""
 
 
-def without_leader(ran, spark):
-    """How long each partition that was offline had no leader in service, by Spark."""
+def without_leader(ran):
+    """How long each partition that was offline had no leader in service, by the report."""
     names = ("partition_changes", "topic_deletions", "node_states", "broker_states")
-    tables = [spark.read.parquet(str(ran.directory / "trace" / name)) for name in names]
-    found = offline.totals(offline.stretches(*tables, ran.verdict["end_us"]).toPandas())
+    tables = [pq.read_table(ran.directory / "trace" / name).to_pandas() for name in names]
+    found = offline.totals(offline.stretches(*tables, ran.verdict["end_us"]))
     return {f"{row.topic}-{row.partition}": row.total_us for row in found.itertuples()}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["loses power", "loses power after its process"])
-def test_both_judges_count_what_is_left_on_the_disk_of_a_broker_that_stays_down(
-    how, spark, tmp_path
-):
+def test_both_judges_count_what_is_left_on_the_disk_of_a_broker_that_stays_down(how, tmp_path):
     alone = {"replication.factor": 1, "config": {}}
     died, faults = STAYS_DOWN[how]
     ran = go(tmp_path, faults=faults, topic=alone, then="stop", lasts="15s")
@@ -124,7 +123,7 @@ def test_both_judges_count_what_is_left_on_the_disk_of_a_broker_that_stays_down(
     assert list(ran.directory.glob("tmp*")) == []
     told = ran.verdict["availability"]["offline"]
     assert told["orders-0"]["from_us"] == died, "its death, not the end of its session"
-    assert {name: each["total_us"] for name, each in told.items()} == without_leader(ran, spark)
+    assert {name: each["total_us"] for name, each in told.items()} == without_leader(ran)
 
 
 @pytest.mark.slow
