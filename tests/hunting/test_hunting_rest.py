@@ -86,6 +86,11 @@ def test_a_cluster_that_has_everything_is_at_rest():
             "reader-behind",
             "group audit is at offset 4 of orders-0, which ends at 9",
         ),
+        (
+            Lag.row("audit", "orders", 0, position=-1, committed=4, high_watermark=9),
+            "reader-behind",
+            "group audit has no reader of orders-0, which ends at 9",
+        ),
     ],
 )
 def test_planted_each_kind_of_unrest_is_named(row, kind, words):

@@ -34,7 +34,7 @@ GIVEN_UP = {"records acked", "records failed", "records unknown", "records reord
 when), and the model's machine is never busy. It may not lose what was acknowledged."""
 OVERTAKEN = {"reordered"}
 """The expectation that a real cluster may then miss: batches behind the one that was given up are
-written in the producer's next epoch, after later ones that the new leader took as its first."""
+written after later ones: seen on 4.3.1, with an idempotent producer (docs/findings)."""
 KEPT = {
     "partition": {"at": "3s", "for": "3s"},
     "crash": {"at": "9s", "for": "2s"},

@@ -35,9 +35,10 @@ def test_a_quarter_of_forty_partitions_takes_no_writes_and_one_of_them_is_gone(
         for row in ran.rows("client_batches", partition=37, outcome="ok")
         if row["t_us"] < 31 * S
     ]
-    # The others that lose anything keep what a stale replica had.
     assert lost["events-37"] == (sum(acked) if unwritable else 0)
-    assert {name for name, count in lost.items() if count} <= refused
+    gone = {name for name, count in lost.items() if count}
+    assert gone == ({"events-37"} if unwritable else set()), "published: one partition is gone"
+    assert gone <= refused
 
 
 STORM = "d11-producer-per-request-storm"
