@@ -18,7 +18,7 @@ from sim.checking.outcomes.key_readers import KeyReaders
 from sim.checking.outcomes.latency import Latency
 from sim.checking.outcomes.offline import OfflinePartitions, longest
 from sim.checking.outcomes.processing import Processing
-from sim.checking.outcomes.refusals import Refusals
+from sim.checking.outcomes.refusals import RaisedErrors, Refusals
 from sim.checking.outcomes.service import PartitionService
 from sim.checking.outcomes.sharing import Sharing
 from sim.checking.outcomes.slices import Lost
@@ -107,6 +107,7 @@ class Judge:
         self._files: dict[tuple[str, int], _File] = {}
         self._latency = Latency()
         self._refusals = Refusals()
+        self._raised = RaisedErrors()
         self._producers: dict[int, str] = {}
         self.lost: Lost = {}
         """Set with the verdict."""
@@ -137,6 +138,7 @@ class Judge:
             "transaction_outcomes": self._outcomes.add,
             "transaction_records": self._transaction,
             "committed_readers": self._committed_reader,
+            "consumer_errors": self._raised.raised,
             "throttles": self._throttle,
             "heaps": self._heaps.heap,
             "tasks": self._processing.task,
@@ -162,10 +164,12 @@ class Judge:
 
         Returns:
             ``end_us``; ``records``, ``topics`` and ``partitions`` (counts); ``failed_by_error``
-            (failed records by topic and error); ``divergence`` (offsets at which two brokers' logs
-            differ, by their names); ``readers`` (``resurrected``: keys deleted and kept by readers
-            of compacted topics; deliveries of records to all readers, and to each in
-            ``by_reader``); ``processing`` (of tasks, see :mod:`sim.checking.outcomes.processing`);
+            (failed records by topic and error); ``consumer_errors`` (consumers that ended with an
+            error, see :mod:`sim.checking.outcomes.refusals`); ``divergence`` (offsets at which two
+            brokers' logs differ, by their names); ``readers`` (``resurrected``: keys deleted and
+            kept by readers of compacted topics; deliveries of records to all readers, and to each
+            in ``by_reader``); ``processing`` (of tasks, see
+            :mod:`sim.checking.outcomes.processing`);
             ``sharing`` (of share groups, see :mod:`sim.checking.outcomes.sharing`); ``connecting``
             (where there are connectors, see :mod:`sim.checking.outcomes.connecting`);
             ``availability`` (the longest gaps ``produce_max_us`` and ``fetch_max_us``, and all
@@ -197,6 +201,7 @@ class Judge:
             "topics": verdict.topics,
             "partitions": verdict.partitions,
             "failed_by_error": self._refusals.report(),
+            "consumer_errors": self._raised.report(),
             "divergence": verdict.divergence,
             "readers": self._readers() | verdict.readers(),
             "processing": self._processing.verdict(f.history for f in self._files.values()),

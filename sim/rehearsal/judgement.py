@@ -142,7 +142,8 @@ class Judgement:
         end, expect = self._facts.end_us, self._scenario.expect
         windows = self._windows.report(end, self._judge.outages(), self._facts.instants)
         verdict = self._judge.verdict(end) | {"windows": windows}
-        for name in ANSWERS:  # no row says what the real brokers answered
+        # No row says what the real brokers answered, or which error a consumer has caught.
+        for name in (*ANSWERS, "consumer_errors"):
             del verdict[name]
         sliced = measured(expect, self._slices, self._judge, end)
         held = evaluate(expect, verdict, sliced)

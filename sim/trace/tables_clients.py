@@ -159,6 +159,13 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
         Column("partitions", "string", "sorted, joined by commas"),
     ),
     facts(
+        "consumer_errors",
+        "poll() raised an error that no application handles: the consumer is closed, and ends",
+        CONSUMER,
+        Column("group", "string", "its group; empty for none"),
+        Column("error", "string", "Kafka's error name"),
+    ),
+    facts(
         "committed_readers",
         "a consumer began that reads committed data only",
         CONSUMER,

@@ -330,6 +330,27 @@ class Revocations:
 RevocationsRow: TypeAlias = tuple[int, str, str, int, str]
 
 
+class ConsumerErrors:
+    """Columns of ``consumer_errors``."""
+
+    T_US: Final = 0
+    CONSUMER: Final = 1
+    GROUP: Final = 2
+    ERROR: Final = 3
+
+    @staticmethod
+    def row(
+        consumer: str, group: str, *, error: str,
+    ) -> Emit:
+        """Make a row of ``consumer_errors``."""
+        return Emit("consumer_errors", (
+            consumer, group, error,
+        ))
+
+
+ConsumerErrorsRow: TypeAlias = tuple[int, str, str, str]
+
+
 class CommittedReaders:
     """Columns of ``committed_readers``."""
 

@@ -204,6 +204,8 @@ def test_the_policy_none_raises_without_a_committed_offset():
     bench = grouped(auto_offset_reset="none")
     bench.run(10 * SECOND)
     assert bench.stopped == {"a": ErrorCode.OFFSET_OUT_OF_RANGE}
+    (row,) = bench.table("consumer_errors")
+    assert row[1:] == ("a", "g", "OFFSET_OUT_OF_RANGE")
 
 
 def test_a_position_beyond_the_log_is_reset():

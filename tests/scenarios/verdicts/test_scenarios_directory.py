@@ -32,7 +32,7 @@ VERDICT = {
     "end_us", "records", "topics", "readers", "availability", "latency_us", "checks", "examples",
     "internal_divergent", "unsent_present", "complete", "expectations", "faults",
     "held", "partitions", "divergence", "throttling", "processing", "balance", "sharing",
-    "failed_by_error", "unserved", "ok_unanswered", "answered_untold",
+    "failed_by_error", "consumer_errors", "unserved", "ok_unanswered", "answered_untold",
 }  # fmt: skip
 RANKS = {"p50", "p90", "p99", "p999", "max", "records"}
 

@@ -97,7 +97,7 @@ class Consumer(PollLoop):
             count = self._fetcher.collect(self.config.poll_records_max, now)
             self._positions.progress(now)
             if self._link.error is not ErrorCode.NONE:
-                self._close(now)
+                self._raise(now)
                 return
             self._fetcher.send(now)
             if count == 0:

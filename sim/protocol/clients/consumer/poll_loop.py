@@ -20,7 +20,7 @@ from sim.protocol.clients.consumer.coordinator_lookup import CoordinatorFinder
 from sim.protocol.clients.consumer.effects import Stopped
 from sim.protocol.clients.consumer.metadata import ConsumerMetadata
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
-from sim.trace.rows.clients import Assignments
+from sim.trace.rows.clients import Assignments, ConsumerErrors
 from sim.units import SECOND, Micros
 
 CLOSE_TIMEOUT_US: Micros = 30 * SECOND
@@ -166,6 +166,12 @@ class PollLoop:
         )
 
     # -- the end ----------------------------------------------------------------------------------
+
+    def _raise(self, now: Micros) -> None:
+        """Leaves poll() by its error; the application closes the client."""
+        error, group = self._link.error.name, self.config.group_id
+        self._link.emit(ConsumerErrors.row(self.name, group, error=error))
+        self._close(now)
 
     def _close(self, now: Micros) -> None:
         if self._link.is_set("close") or self._closed:

@@ -98,7 +98,7 @@ class ShareConsumer(PollLoop):
         while self._polling:
             self._membership.progress(now)
             if self._link.error is not ErrorCode.NONE:
-                self._close(now)
+                self._raise(now)
                 return
             if self._in_hand:
                 if not self._take_renewed(now):
