@@ -9,8 +9,11 @@ from sim.units import MS, SECOND
 FAST = {"p50": 2 * MS, "p99": 9 * MS}
 
 
-def verdict(lost=0, acked=1000, partitions=(), offline=(), windows=(), faults=(), normal=FAST):
+def verdict(
+    lost=0, acked=1000, partitions=(), offline=(), windows=(), faults=(), normal=FAST, ended=()
+):
     return {
+        "consumer_errors": {"consumers": len(ended), "ended": list(ended)},
         "end_us": 100 * SECOND,
         "records": {"lost_acked": lost, "acked": acked},
         "availability": {"partitions": dict(partitions), "offline": dict(offline)},
@@ -75,6 +78,45 @@ def test_of_each_kind_of_outage_the_worst_partition_is_named_with_its_share_of_t
             "no leader 7 s (orders-1, from 0 s; 7% of the run)"
         ),
     )
+
+
+def ended(group, *consumers, error="GROUP_ID_NOT_FOUND"):
+    return {"group": group, "error": error, "consumers": list(consumers), "from_us": 12 * SECOND}
+
+
+@pytest.mark.parametrize(
+    ("each", "words"),
+    [
+        (
+            ended("billing", "billing-1"),
+            "consumer billing-1 of group billing ended at 12 s: poll() raised GROUP_ID_NOT_FOUND",
+        ),
+        (
+            ended("", "reader", error="OFFSET_OUT_OF_RANGE"),
+            "consumer reader ended at 12 s: poll() raised OFFSET_OUT_OF_RANGE",
+        ),
+        (
+            ended("g", "a", "b", "c"),
+            "consumers a, b, c of group g ended from 12 s on: poll() raised GROUP_ID_NOT_FOUND",
+        ),
+        (
+            ended("g", "a", "b", "c", "d", "e"),
+            (
+                "consumers a, b, c and 2 more of group g ended from 12 s on: "
+                "poll() raised GROUP_ID_NOT_FOUND"
+            ),
+        ),
+    ],
+)
+def test_consumers_that_ended_with_an_error_are_named_and_the_run_is_not_green(each, words):
+    assert told(ended=[each])["down"] == ("amber", f"never for 1 s or longer, {words}")
+
+
+def test_consumers_that_ended_make_no_outage_shorter_nor_less_red():
+    long = {"orders-0": gap("fetch", 40 * SECOND)}
+    level, text = told(ended=[ended("g", "a")], partitions=long)["down"]
+    assert level == "red"
+    assert text.startswith("consume 40 s (orders-0, from 20 s; 40% of the run), consumer a of")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ these words. Colours, by rules that are the same for every run:
 * *down*: the longest time in which records of a partition waited and none was acknowledged, or
   delivered, and in which a partition had no leader that served. Amber from 1 s on, red from 30 s
   on (``request.timeout.ms``: clients have seen timeouts). A group that forms before any fault is no
-  outage: the wait for its first record counts only if a fault began in it.
+  outage: the wait for its first record counts only if a fault began in it. A consumer that ended
+  with an error reads no more until its process is started again: amber at least.
 * *slow*: p99 of produce latency, from the instant at which a record was meant to be sent, in normal
   times and within the window of each fault. The same bounds for the slowest.
 """
@@ -24,6 +25,9 @@ NAMES: Final = ("lost", "down", "slow")
 _NOTHING: Final = "nothing was acknowledged"
 _NONE: Final = "\N{EN DASH}"
 """In place of a number that no record gave."""
+
+_NAMED: Final = 3
+"""Consumers of a group that are named."""
 
 _OUTAGES: Final = (("produce", "produce"), ("fetch", "consume"))
 """Keys of the verdict, and what a user does meanwhile."""
@@ -68,14 +72,15 @@ def answer(verdict: Mapping[str, Any], how: str = "") -> Answer:
     """The answer of a run.
 
     Args:
-        verdict: Content of ``verdict.json``: ``records``, ``availability``, ``windows``, ``faults``
-            and ``end_us`` are read, and the ``answer`` of each of its ``clusters``.
+        verdict: Content of ``verdict.json``: ``records``, ``availability``, ``consumer_errors``,
+            ``windows``, ``faults`` and ``end_us`` are read, and the ``answer`` of each of its
+            ``clusters``.
         how: How the first lost record was lost, if any was.
     """
-    worst = list(_outages(verdict))
+    worst, ended = list(_outages(verdict)), list(_ended(verdict))
     found = Answer(
         lost=_lost(verdict["records"], how),
-        down=_down(worst),
+        down=_down(worst, ended),
         slow=_slow(verdict),
         faults=list(_faults(verdict)),
     )
@@ -167,7 +172,20 @@ def _outages(verdict: Mapping[str, Any]) -> Iterator[Down]:
         yield max(offline, key=lambda one: one["max_us"])
 
 
-def _down(worst: Sequence[Down]) -> dict[str, Any]:
+def _ended(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """Consumers that ended with an error, in words."""
+    for each in verdict.get("consumer_errors", {}).get("ended", ()):
+        names, at = each["consumers"], f"{each['from_us'] / SECOND:.4g} s"
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        who = f"{', '.join(names[:_NAMED])}{more}"
+        if each["group"]:
+            who += f" of group {each['group']}"
+        one = len(names) == 1
+        ended = f"consumer {who} ended at {at}" if one else f"consumers {who} ended from {at} on"
+        yield f"{ended}: poll() raised {each['error']}"
+
+
+def _down(worst: Sequence[Down], ended: Sequence[str]) -> dict[str, Any]:
     long = [each for each in worst if each["max_us"] >= AMBER_FROM]
     size = max((each["max_us"] for each in worst), default=0)
     parts = [
@@ -176,8 +194,11 @@ def _down(worst: Sequence[Down]) -> dict[str, Any]:
         for each in long
     ]
     parts = parts or [f"never for {show_duration(AMBER_FROM)} or longer"]
+    parts += ended
+    level = level_of(size)
     return {
-        "level": level_of(size), "text": ", ".join(parts), "parts": parts,
+        "level": "amber" if ended and level == "green" else level,
+        "text": ", ".join(parts), "parts": parts,
         "number": _number("down", size), "size": size,
         "worst": [dict(each) for each in worst],
     }  # fmt: skip
