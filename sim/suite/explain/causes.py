@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from sim.ids import server_name
-from sim.suite.explain.consumers import dead_consumer, rebalance, silent_fetch
+from sim.suite.explain.consumers import dead_consumer, ended_consumer, rebalance, silent_fetch
 from sim.suite.explain.run_facts import COPIES_TAKEN, DAMAGES, LOOK_BACK_US, Story
 from sim.suite.explain.subject import is_storage_loss
 from sim.suite.explain.waits import (
@@ -406,7 +406,9 @@ _MECHANISMS: Final[dict[str, tuple[Mechanism, ...]]] = {
     "reprocessed": (_processed_again,),
     "late": _OUTAGE,
     "outage": _OUTAGE,
-    "unread": (_heaps, _halted, dead_consumer, silent_fetch, rebalance, no_leader),
+    "unread": (
+        *(_heaps, _halted, dead_consumer, ended_consumer, silent_fetch, rebalance, no_leader),
+    ),
     "aborted": (late_end_txn,),
     "wait": (),
     "ok": (late_end_txn,),

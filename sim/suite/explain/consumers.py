@@ -31,9 +31,23 @@ def dead_consumer(story: Story) -> Iterator[str]:
         if row["node"] == last["consumer"] and row["state"] in _AWAY and row["t_us"] < end:
             back = _back(story, last["consumer"], row["t_us"])
             if back is None or back > start:
-                words = row["state"].replace("powered_off", "lost power")
-                yield f"{row['node']}, which read the partition, {words} at {_at(row)}"
+                yield f"{row['node']}, which read the partition, {_end(story, row)}"
                 return
+
+
+def ended_consumer(story: Story) -> Iterator[str]:
+    """Other consumers of the group that ended with an error in the outage.
+
+    One of them would have read the partition. Where none has read it before: of any group.
+    """
+    start, end = story.window
+    last, _ = _around(story)
+    for row in story.facts.rows("consumer_errors"):
+        is_meant = last is None or (row["group"] == last["group"] and row["t_us"] > start)
+        had_it = last is not None and row["consumer"] == last["consumer"]
+        if is_meant and not had_it and row["t_us"] < end:
+            group = f" of group {row['group']}" if row["group"] else ""
+            yield f"{row['consumer']}{group} ended at {_at(row)}: poll() raised {row['error']}"
 
 
 def silent_fetch(story: Story) -> Iterator[str]:
@@ -83,16 +97,22 @@ def rebalance(story: Story) -> Iterator[str]:
                 begun = begun or row
                 continue
             if begun is not None and begun["t_us"] < end and row["t_us"] > start:
-                yield (
-                    f"group {group} rebalanced from {_at(begun)} to {_at(row)} "
-                    f"({begun['reason']}): until then the partition had no consumer"
-                )
+                yield _rebalanced(group, begun, row)
             begun = None
         if begun is not None and begun["t_us"] < end:
             yield (
                 f"group {group} rebalanced from {_at(begun)} on ({begun['reason']}), and did not "
                 "become stable again"
             )
+
+
+def _rebalanced(group: str, begun: Row, ended: Row) -> str:
+    if ended["state"] != "Stable":
+        return f"group {group} had no member from {_at(ended)} on ({begun['reason']})"
+    return (
+        f"group {group} rebalanced from {_at(begun)} to {_at(ended)} ({begun['reason']}): until "
+        "then the partition had no consumer"
+    )
 
 
 def _around(story: Story) -> tuple[Row | None, Row | None]:
@@ -127,6 +147,18 @@ def _is_silent(story: Story, broker: int) -> bool:
         and (fault["healed_us"] is None or fault["healed_us"] > start)
         for fault in story.faults
     )
+
+
+def _end(story: Story, row: Row) -> str:
+    """End of a consumer's process in words, from its row of ``node_states``."""
+    errors = [
+        error
+        for error in story.facts.rows("consumer_errors")
+        if error["consumer"] == row["node"] and error["t_us"] <= row["t_us"]
+    ]
+    if row["state"] == "stopped" and errors:
+        return f"ended at {_at(errors[-1])}: poll() raised {errors[-1]['error']}"
+    return f"{row['state'].replace('powered_off', 'lost power')} at {_at(row)}"
 
 
 def _back(story: Story, node: str, since: Micros) -> Micros | None:

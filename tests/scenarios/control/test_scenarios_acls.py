@@ -8,6 +8,8 @@ from sim.inspect.doctor import examine
 from sim.protocol import authorization
 from sim.scenario.loader import load_text
 from sim.scenario.run.runner import run
+from sim.suite.explain.causes import causes
+from sim.suite.explain.run_facts import RunFacts, Story
 from tests.scenarios.run_kit import S, go, text_of
 
 KAFKA = {"principal": "User:kafka"}
@@ -96,6 +98,29 @@ def test_the_members_of_a_group_close_when_they_lose_it(changing):
     assert all(6 * S < at < latest for at in stopped.values()), "at their next heartbeat"
     errors = {row["error"] for row in changing.rows("denials", resource_type="group")}
     assert errors == {"GROUP_AUTHORIZATION_FAILED"}
+    assert changing.verdict["consumer_errors"]["consumers"] == 2
+    (ended,) = changing.verdict["consumer_errors"]["ended"]
+    assert sorted(ended["consumers"]) == ["billing-1", "billing-2"]
+    assert (ended["group"], ended["error"]) == ("billing", "GROUP_AUTHORIZATION_FAILED")
+    assert 6 * S < ended["from_us"] < latest
+    assert "of group billing ended from 9." in changing.verdict["answer"]["down"]["text"]
+
+
+def test_an_error_of_poll_that_ended_the_last_consumer_is_why_records_were_not_read(tmp_path):
+    member = BILLING | {"count": 1}
+    ran = guarded(
+        tmp_path, consumers=[member], faults=[do("3s", "remove-acl", READS)], then="stop",
+        lasts="12s",
+    )  # fmt: skip
+    facts = RunFacts(ran.directory)
+    story = Story(facts, facts.pick())
+    assert story.subject.kind == "unread"
+    (row,) = ran.rows("consumer_errors")
+    at = f"{row['t_us'] / S:.6f} s"
+    assert causes(story)[0] == (
+        f"billing, which read the partition, ended at {at}: poll() raised "
+        "TOPIC_AUTHORIZATION_FAILED"
+    )
 
 
 def test_a_removal_that_removes_nothing_has_no_effect(changing):
