@@ -21,6 +21,8 @@ from sim.protocol.assignors.registry import partition_for_group
 from sim.scenario.scenario import Scenario
 from sim.trace.listed import brokers_in
 from sim.trace.rows.clients import (
+    ConsumerErrors,
+    ConsumerErrorsRow,
     Groups,
     GroupsRow,
     StableLag,
@@ -41,7 +43,7 @@ from sim.trace.rows.cluster import (
     TopicDeletionsRow,
 )
 from sim.trace.rows.run import Lag, LagRow
-from sim.units import MS, SECOND, Micros, show_duration
+from sim.units import MS, SECOND, Micros, show_duration, show_instant
 
 _QUIET: Final = ("Stable", "Empty", "Dead")
 """States in which a group waits for nobody."""
@@ -80,6 +82,8 @@ class Rest:
         self._lags: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._ends: dict[tuple[str, int], int] = {}
         """High watermarks, as they were sampled last."""
+        self._errors: dict[str, ConsumerErrorsRow] = {}
+        """The last consumer of each group that ended with an error."""
         self._states: dict[str, NodeStatesRow] = {}
         self._brokers: dict[int, BrokerStatesRow] = {}
         cluster = scenario.cluster
@@ -99,6 +103,7 @@ class Rest:
         observer.listen("groups", self._group)
         observer.listen("transactions", self._transaction)
         observer.listen("stable_offsets", self._stable_offset)
+        observer.listen("consumer_errors", self._consumer_error)
         observer.listen("lag", self._lag)
         observer.listen("stable_lag", self._stable_lag)
         observer.listen("node_states", self._state)
@@ -210,7 +215,14 @@ class Rest:
             if position < end:
                 where = "has no reader" if position < 0 else f"is at offset {position}"
                 words = f"group {group} {where} of {topic}-{number}, which ends at {end}"
-                yield Leftover("reader-behind", words)
+                yield Leftover("reader-behind", words + self._why_ended(group))
+
+    def _why_ended(self, group: str) -> str:
+        row = self._errors.get(group)
+        if row is None:
+            return ""
+        name, error = row[ConsumerErrors.CONSUMER], row[ConsumerErrors.ERROR]
+        return f"; {name} ended at {show_instant(row[ConsumerErrors.T_US])} with {error}"
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -227,6 +239,9 @@ class Rest:
 
     def _group(self, row: GroupsRow) -> None:
         self._groups[row[Groups.GROUP]] = row
+
+    def _consumer_error(self, row: ConsumerErrorsRow) -> None:
+        self._errors[row[ConsumerErrors.GROUP]] = row
 
     def _transaction(self, row: TransactionsRow) -> None:
         self._transactions[row[Transactions.TRANSACTIONAL_ID]] = row

@@ -11,7 +11,7 @@ from sim.hunting.rest import Leftover, Rest, in_words, kinds
 from sim.ids import TRANSACTIONS_TOPIC
 from sim.protocol.assignors.registry import partition_for_group
 from sim.scenario.loader import load, load_data
-from sim.trace.rows.clients import Groups, StableLag, StableOffsets, Transactions
+from sim.trace.rows.clients import ConsumerErrors, Groups, StableLag, StableOffsets, Transactions
 from sim.trace.rows.cluster import BrokerStates, NodeStates, PartitionChanges, TopicDeletions
 from sim.trace.rows.run import Lag
 from sim.trace.writer import Trace
@@ -155,6 +155,19 @@ def test_a_last_stable_offset_that_stays_while_records_are_committed_hangs():
 def test_a_former_leader_says_nothing_about_its_partition():
     world = World().at(1, partition(leader=2), stable(1, 4, 9), stable(2, 9, 9))
     assert world.left() == ()
+
+
+def test_a_group_without_a_reader_says_which_consumer_ended_and_with_what():
+    world = World()
+    world.at(5, ConsumerErrors.row("audit-2", "audit", error="GROUP_ID_NOT_FOUND"))
+    world.at(6, ConsumerErrors.row("other-1", "other", error="OFFSET_OUT_OF_RANGE"))
+    world.at(7, Lag.row("audit", "orders", 0, position=-1, committed=4, high_watermark=9))
+    (left,) = world.rest.leftovers(100 * SECOND)
+    assert left == Leftover(
+        "reader-behind",
+        "group audit has no reader of orders-0, which ends at 9; "
+        "audit-2 ended at 5.000000 s with GROUP_ID_NOT_FOUND",
+    )
 
 
 def test_readers_of_committed_data_are_measured_by_the_last_stable_offset():
