@@ -84,6 +84,7 @@ def check(scenario: Scenario, clients: Sequence[Client], scale: float) -> None:
         *_of_topics(scenario),
         *_of_clients(scenario),
         *(line for fault in scenario.faults for line in _of_fault(fault, scenario)),
+        *_of_expectations(scenario),
         *_of_size(scenario, clients, scale),
     ]
     if problems:
@@ -125,6 +126,15 @@ def _of_parts(scenario: Scenario) -> Iterator[str]:
             yield (
                 f"behaviours.{name}: found {choice!r}; a real Kafka has the behaviour of its "
                 f"release ({released[name]!r}); leave it out"
+            )
+
+
+def _of_expectations(scenario: Scenario) -> Iterator[str]:
+    for line in scenario.expect:
+        if line.name == "consumers.ended":
+            yield (
+                "expect.consumers.ended: not rehearsed, its consumers catch what poll() raises; "
+                "use unavailable.fetch.max"
             )
 
 

@@ -161,6 +161,11 @@ def test_too_many_bytes_are_refused_with_a_scale_that_fits():
         ("factor: 3}", "factor: 3, config: {retention.bytes: 5000}}", "retention.bytes"),
         ("rate: 100/s", "clients: 4", "closed loops"),
         ("topics: [orders]}", "topics: [orders], group.type: share}", "share groups"),
+        (
+            "run: {for: 20s}",
+            "run: {for: 20s}\nexpect: {consumers.ended: 0}",
+            "expect.consumers.ended: not rehearsed",
+        ),
     ],
 )
 def test_a_part_of_a_scenario_that_is_not_rehearsed_is_refused(old, new, words):

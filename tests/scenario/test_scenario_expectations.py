@@ -28,6 +28,7 @@ VERDICT = {
     "divergence": {},
     "throttling": {"max_us": 1_000_000},
     "balance": {"replicas_spread": 0, "leaders_spread": 0},
+    "consumer_errors": {"consumers": 0},
     "heaps": {"exhausted": 0, "used_max_percent": 0},
     "changes": {"quorum_epochs": 0, "controller_changes": 0, "leader_epochs": 0, "isr_min": 0},
     "throughput": {"records_per_s": 0, "bytes_per_s": 0},

@@ -9,7 +9,9 @@ from jsonschema import Draft7Validator, Draft202012Validator
 from typer.testing import CliRunner
 
 from sim.cli import app
+from sim.scenario.expect.bounds import VOCABULARY, parse
 from sim.scenario.schema.json_schema import SCHEMA_FILE, SCHEMA_ID, schema_text
+from sim.scenario.text.problems import Problem
 from tests.scenarios.run_kit import CATALOGUE, ROOT, SHIPPED
 from tools.house_text import code_blocks
 
@@ -74,6 +76,18 @@ def test_an_editor_marks_what_the_loader_refuses(right, wrong):
     assert errors(text) == []
     assert right in text
     assert errors(text.replace(right, wrong))
+
+
+def test_an_editor_takes_a_plain_number_wherever_the_loader_does():
+    for name in VOCABULARY:
+        try:
+            parse(name, 0)
+        except Problem:
+            assert errors(f"expect: {{{name}: 0}}") != errors(f"expect: {{{name}: 0us..1s}}"), name
+        else:
+            assert errors(f"expect: {{{name}: 0}}") == errors(f"expect: {{{name}: at most 0}}"), (
+                name
+            )
 
 
 def test_comments_of_the_recipe_are_those_that_editors_look_for(tmp_path):

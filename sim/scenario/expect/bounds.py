@@ -82,6 +82,9 @@ _HEAPS: Final[Mapping[str, tuple[BoundUnit, str]]] = {
     "heap.exhausted": ("brokers", "brokers that ended with OutOfMemoryError"),
     "heap.used.max": ("percent", "most of a broker's heap that could not be collected"),
 }
+_ENDED: Final[Mapping[str, tuple[BoundUnit, str]]] = {
+    "consumers.ended": ("consumers", "consumers that ended because poll() raised an error"),
+}
 _CONNECTING: Final[Mapping[str, str]] = {
     "connector.missing": "external records that a source, or records that a sink, did not deliver",
     "connector.duplicated": "deliveries by connectors beyond those that are asked for",
@@ -152,6 +155,7 @@ VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
     "throttled.max": ("time", "longest time for which a quota made a client wait"),
     **{name: ("replicas", meaning) for name, meaning in _BALANCE.items()},
     **_HEAPS,
+    **_ENDED,
     **_CHANGES,
     **_THROUGHPUT,
     **_KEYS,
@@ -266,6 +270,7 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "divergence": ("pair",),
     "offline.max": ("availability", "offline_max_us"),
     "throttled.max": ("throttling", "max_us"),
+    **dict.fromkeys(_ENDED, ("consumer_errors", "consumers")),
     "heap.exhausted": ("heaps", "exhausted"),
     "heap.used.max": ("heaps", "used_max_percent"),
     **{name: ("changes", name.replace(".", "_")) for name in _CHANGES},

@@ -39,6 +39,7 @@ _OF_THE_WHOLE: Final = (
     "divergence",
     "replicas.spread",
     "leaders.spread",
+    "consumers.ended",
     "heap.exhausted",
     "heap.used.max",
     "quorum.epochs",

@@ -33,7 +33,7 @@ _Expect: TypeAlias = Annotated[
                 name: {
                     "description": meaning,
                     "type": [
-                        *(["integer"] if unit in ("records", "replicas", "brokers") else []),
+                        *(["integer"] if unit != "time" else []),
                         *("string", "object", "array"),
                     ],
                 }

@@ -85,7 +85,16 @@ _PREFIXES: Final = (
 """Beginnings of a bound; true for the lower one; true if it is excluded."""
 
 BoundUnit: TypeAlias = Literal[
-    "records", "replicas", "brokers", "percent", "time", "changes", "keys", "records/s", "bytes/s"
+    "records",
+    "replicas",
+    "brokers",
+    "consumers",
+    "percent",
+    "time",
+    "changes",
+    "keys",
+    "records/s",
+    "bytes/s",
 ]
 """Things that an expectation counts."""
 
