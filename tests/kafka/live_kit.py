@@ -211,6 +211,8 @@ class Busy:
         self._cluster = cluster
         self._work = work
         self._stop = threading.Event()
+        self._acked = []
+        """Instants of the acknowledgements, one for each record."""
         self._threads = [
             threading.Thread(target=one, daemon=True)
             for one in (self._write, self._read, self._read, self._read_slowly)
@@ -239,9 +241,23 @@ class Busy:
         began, count = time.monotonic(), 0
         while not self._stop.wait(0.02):
             while count < (time.monotonic() - began) * PER_S:
-                producer.send("orders", VALUE, partition=count % 3)
+                sent = producer.send("orders", VALUE, partition=count % 3)
+                sent.add_callback(self._note)
                 count += 1
         producer.close()
+
+    def _note(self, _record):
+        self._acked.append(time.monotonic())
+
+    def rates(self, began, ended, window_s):
+        """Lowest and highest rate within any such window between two instants.
+
+        A machine that gives this process no time for seconds makes it catch up later.
+        """
+        starts = [began, ended - window_s]
+        starts += [at for at in self._acked if began <= at <= ended - window_s]
+        counts = [sum(at <= one < at + window_s for one in self._acked) for at in starts]
+        return min(counts) / window_s, max(counts) / window_s
 
     def _consumer(self, group, client):
         return KafkaConsumer(

@@ -87,9 +87,11 @@ def test_a_write_is_refused_before_it_is_sent(cluster):
 def test_a_running_cluster_is_imported_with_its_load_and_runs(cluster, tmp_path):
     out = tmp_path / "mine.yaml"
     words = ["import", "--bootstrap", cluster.bootstrap, "--for", "12s", "--out", out]
-    with Busy(cluster, tmp_path):
+    with Busy(cluster, tmp_path) as busy:
         time.sleep(15)  # groups have formed, and the console's JVM has started
+        began = time.monotonic()
         done = invoke(*words)
+        lowest, highest = busy.rates(began, time.monotonic(), 12)
     assert done.exit_code == 0, done.output
     text = out.read_text()
     scenario = load_text(text)
@@ -106,7 +108,8 @@ def test_a_running_cluster_is_imported_with_its_load_and_runs(cluster, tmp_path)
     assert orders.config["segment.bytes"] == 536_870_912
     (producer,) = scenario.producers
     assert producer.topic == "orders"
-    assert producer.rate_per_s == pytest.approx(PER_S, rel=0.15)
+    assert 0.85 * lowest <= producer.rate_per_s <= 1.15 * highest
+    assert lowest > PER_S / 4, "the machine was too busy to write"
     assert 290 <= producer.record_size <= 310, "300 B were sent, one in each batch"
     consumers = {consumer.group: consumer for consumer in scenario.consumers}
     assert (consumers["billing"].count, consumers["billing"].name) == (2, "biller")
