@@ -83,7 +83,7 @@ class Rest:
         self._ends: dict[tuple[str, int], int] = {}
         """High watermarks, as they were sampled last."""
         self._errors: dict[str, ConsumerErrorsRow] = {}
-        """The last consumer of each group that ended with an error."""
+        """The last consumer of each group that ended with an error, and was not started again."""
         self._states: dict[str, NodeStatesRow] = {}
         self._brokers: dict[int, BrokerStatesRow] = {}
         cluster = scenario.cluster
@@ -260,7 +260,12 @@ class Rest:
         self._lags[place] = row[StableLag.POSITION], row[StableLag.LAST_STABLE_OFFSET]
 
     def _state(self, row: NodeStatesRow) -> None:
-        self._states[row[NodeStates.NODE]] = row
+        node = row[NodeStates.NODE]
+        self._states[node] = row
+        if row[NodeStates.STATE] == "started":
+            for group, error in list(self._errors.items()):
+                if error[ConsumerErrors.CONSUMER] == node:
+                    del self._errors[group]
 
     def _broker(self, row: BrokerStatesRow) -> None:
         self._brokers[row[BrokerStates.BROKER]] = row

@@ -168,6 +168,9 @@ def test_a_group_without_a_reader_says_which_consumer_ended_and_with_what():
         "group audit has no reader of orders-0, which ends at 9; "
         "audit-2 ended at 5.000000 s with GROUP_ID_NOT_FOUND",
     )
+    world.at(8, NodeStates.row("audit-2", state="started", incarnation=2))
+    (left,) = world.rest.leftovers(100 * SECOND)
+    assert left.words == "group audit has no reader of orders-0, which ends at 9"
 
 
 def test_readers_of_committed_data_are_measured_by_the_last_stable_offset():

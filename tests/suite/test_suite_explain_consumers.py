@@ -1,12 +1,16 @@
 """Explanations of outages of consumers: records were there, and nobody got them."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from sim.scenario.loader import load_text
 from sim.scenario.run.runner import run
 from sim.suite.explain import chain, whatif
 from sim.suite.explain.causes import causes, mechanisms
+from sim.suite.explain.consumers import dead_consumer, ended_consumer, rebalance
 from sim.suite.explain.run_facts import RunFacts, Story
+from sim.units import SECOND
 from tests.scenarios.run_kit import text_of
 
 PLACED = {"partitions": 1, "replicas": [["broker-1", "broker-2", "broker-3"]]}
@@ -68,6 +72,65 @@ def test_a_consumer_that_dies_is_named_and_so_is_the_rebalance_that_ends_the_out
     assert dead == "billing-1, which read the partition, crashed at 9.000000 s"
     assert rebalanced.startswith("group billing rebalanced from ")
     assert "until then the partition had no consumer" in rebalanced
+
+
+def said_by(explain, errors=(), states=(), groups=()):
+    """What a way to an outage from 10 s to 20 s says; ``c-1`` of ``billing`` read until 9 s."""
+    tables = {
+        "reads": [
+            {"t_us": at * SECOND, "consumer": "c-1", "group": "billing", "read_from": 1}
+            for at in (9, 20)
+        ],
+        "consumer_errors": [
+            {"t_us": at * SECOND, "consumer": name, "group": group, "error": "GROUP_ID_NOT_FOUND"}
+            for at, name, group in errors
+        ],
+        "groups": [
+            {"t_us": at * SECOND, "group": "billing", "state": state, "reason": "c-1 left"}
+            for at, state in groups
+        ],
+    }
+    story = SimpleNamespace(
+        window=(10 * SECOND, 20 * SECOND),
+        subject=None,
+        states=[{"t_us": at * SECOND, "node": "c-1", "state": state} for at, state in states],
+        facts=SimpleNamespace(rows=lambda table, _subject=None: tables[table]),
+    )
+    return list(explain(story))
+
+
+def test_consumers_of_the_group_that_poll_ended_in_the_outage_are_named_and_no_others():
+    errors = [
+        (9, "c-0", "billing"), (10, "c-1", "billing"), (12, "c-2", "billing"),
+        (13, "d-1", "audit"), (21, "c-3", "billing"),
+    ]  # fmt: skip
+    assert said_by(ended_consumer, errors=errors) == [
+        "c-2 of group billing ended at 12.000000 s: poll() raised GROUP_ID_NOT_FOUND"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("errors", "end"),
+    [
+        ([(9, "c-1", "billing")], "ended at 9.000000 s: poll() raised GROUP_ID_NOT_FOUND"),
+        ([(3, "c-1", "billing")], "stopped at 10.000000 s"),  # of the process before
+        ([(9, "c-2", "billing")], "stopped at 10.000000 s"),
+        ([], "stopped at 10.000000 s"),
+    ],
+)
+def test_a_reader_that_stopped_ended_by_an_error_only_of_the_same_process(errors, end):
+    states = [(0, "started"), (4, "stopped"), (5, "started"), (10, "stopped")]
+    (said,) = said_by(dead_consumer, errors=errors, states=states)
+    assert said == f"c-1, which read the partition, {end}"
+
+
+def test_a_group_that_is_empty_after_a_rebalance_has_no_member_and_is_no_group_that_read_on():
+    empty = [(11, "PreparingRebalance"), (11, "Empty")]
+    assert said_by(rebalance, groups=empty) == [
+        "group billing had no member from 11.000000 s on (c-1 left)"
+    ]
+    (stable,) = said_by(rebalance, groups=[(11, "PreparingRebalance"), (14, "Stable")])
+    assert stable.endswith("until then the partition had no consumer")
 
 
 def test_where_nobody_could_write_either_producers_are_spoken_of(tmp_path):

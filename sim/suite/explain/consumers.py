@@ -36,18 +36,20 @@ def dead_consumer(story: Story) -> Iterator[str]:
 
 
 def ended_consumer(story: Story) -> Iterator[str]:
-    """Other consumers of the group that ended with an error in the outage.
+    """Other consumers of the partition's group that ended with an error in the outage.
 
-    One of them would have read the partition. Where none has read it before: of any group.
+    One of them would have read the partition.
     """
     start, end = story.window
-    last, _ = _around(story)
+    last, first = _around(story)
+    reader = last or first
+    if reader is None or not reader["group"]:
+        return
     for row in story.facts.rows("consumer_errors"):
-        is_meant = last is None or (row["group"] == last["group"] and row["t_us"] > start)
         had_it = last is not None and row["consumer"] == last["consumer"]
-        if is_meant and not had_it and row["t_us"] < end:
-            group = f" of group {row['group']}" if row["group"] else ""
-            yield f"{row['consumer']}{group} ended at {_at(row)}: poll() raised {row['error']}"
+        if row["group"] == reader["group"] and start < row["t_us"] < end and not had_it:
+            who = f"{row['consumer']} of group {row['group']}"
+            yield f"{who} ended at {_at(row)}: poll() raised {row['error']}"
 
 
 def silent_fetch(story: Story) -> Iterator[str]:
@@ -151,10 +153,20 @@ def _is_silent(story: Story, broker: int) -> bool:
 
 def _end(story: Story, row: Row) -> str:
     """End of a consumer's process in words, from its row of ``node_states``."""
+    began = max(
+        (
+            state["t_us"]
+            for state in story.states
+            if state["node"] == row["node"]
+            and state["state"] == "started"
+            and state["t_us"] <= row["t_us"]
+        ),
+        default=0,
+    )
     errors = [
         error
         for error in story.facts.rows("consumer_errors")
-        if error["consumer"] == row["node"] and error["t_us"] <= row["t_us"]
+        if error["consumer"] == row["node"] and began <= error["t_us"] <= row["t_us"]
     ]
     if row["state"] == "stopped" and errors:
         return f"ended at {_at(errors[-1])}: poll() raised {errors[-1]['error']}"
