@@ -3,6 +3,7 @@
 import pytest
 
 from tests.kafka import apache
+from tests.kafka.client_sockets import KafkaNetSocket, closing
 
 
 @pytest.fixture(scope="session")
@@ -11,4 +12,5 @@ def kafka():
     if reason := apache.missing():
         pytest.skip(reason)
     apache.bring()
+    KafkaNetSocket.sock_connect = closing
     return apache
