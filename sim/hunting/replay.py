@@ -42,8 +42,8 @@ class Watcher(Hooks):
             self._rest = Rest(self._scenario, observer)
 
     def is_at_rest(self, at: Micros) -> bool:
-        """True if nothing is left over, or nobody looks for that."""
-        return self._rest is None or not self._rest.leftovers(at)
+        """True if nothing is left over or may yet be, or nobody looks for that."""
+        return self._rest is None or self._rest.is_reached(at)
 
     def rest(self, at: Micros) -> None:
         """Takes down what is left over; a run that is not healed at its end is never at rest."""

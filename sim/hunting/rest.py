@@ -75,13 +75,12 @@ class Rest:
     """
 
     def __init__(self, scenario: Scenario, observer: Observer) -> None:
+        self._observer = observer
         self._partitions: dict[tuple[str, int], PartitionChangesRow] = {}
         self._groups: dict[str, GroupsRow] = {}
         self._transactions: dict[str, TransactionsRow] = {}
         self._stable: dict[tuple[str, int], StableOffsetsRow] = {}
         self._lags: dict[tuple[str, str, int], tuple[int, int]] = {}
-        self._ends: dict[tuple[str, int], int] = {}
-        """High watermarks, as they were sampled last."""
         self._errors: dict[str, ConsumerErrorsRow] = {}
         """The last consumer of each group that ended with an error, and was not started again."""
         self._states: dict[str, NodeStatesRow] = {}
@@ -109,13 +108,17 @@ class Rest:
         observer.listen("node_states", self._state)
         observer.listen("broker_states", self._broker)
 
+    def is_reached(self, now: Micros) -> bool:
+        """True if nothing is left over, nor can be: no transaction waits for its time-out."""
+        return not self.leftovers(now) and not self._open_transactions(now)
+
     def leftovers(self, now: Micros) -> list[Leftover]:
         """Everything that is not at rest at an instant; empty if the cluster is."""
         return [
             *self._down(),
             *self._unserved(),
             *self._restless_groups(),
-            *self._late_transactions(now),
+            *self._unended_transactions(now),
             *self._behind(),
         ]
 
@@ -156,27 +159,45 @@ class Rest:
                     f"{server_name(row[Groups.BROKER])}: {row[Groups.REASON]}",
                 )
 
-    def _late_transactions(self, now: Micros) -> Iterator[Leftover]:
-        is_any_open = False
-        for name, row in self._transactions.items():
-            state = row[Transactions.STATE]
-            if state not in _OPEN or self._is_lost(row, now):
-                continue
-            is_any_open = True
+    def _open_transactions(self, now: Micros) -> list[TransactionsRow]:
+        """Last rows of the transactions that a coordinator has open."""
+        return [
+            row
+            for row in self._transactions.values()
+            if row[Transactions.STATE] in _OPEN and not self._is_lost(row, now)
+        ]
+
+    def _unended_transactions(self, now: Micros) -> Iterator[Leftover]:
+        rows = self._open_transactions(now)
+        for row in rows:
+            name, state = row[Transactions.TRANSACTIONAL_ID], row[Transactions.STATE]
             limit = self._timeouts_us.get(name, 60 * SECOND) + _EXPIRY_US
             age = now - row[Transactions.T_US]
             if age > (limit if state == "Ongoing" else _EXPIRY_US):
                 words = f"the transaction of {name} is in {state} for {show_duration(age)}"
                 yield Leftover(f"transaction-{state}", words)
+        if not rows:
+            yield from self._hanging_transactions()
+
+    def _hanging_transactions(self) -> Iterator[Leftover]:
+        """Partitions whose last stable offset stays below the high watermark of the same leader.
+
+        A leader with transactions writes a row whenever its last stable offset moves, and one when
+        it begins to lead with an open one: the last row of its process and epoch is what it has.
+        """
         for (topic, number), stable in self._stable.items():
             change = self._partitions.get((topic, number))
-            is_led = change is not None and (
-                change[PartitionChanges.LEADER] == stable[StableOffsets.BROKER]
-            )
+            leader, epoch = stable[StableOffsets.BROKER], stable[StableOffsets.LEADER_EPOCH]
+            if change is None or (leader, epoch) != (
+                change[PartitionChanges.LEADER],
+                change[PartitionChanges.LEADER_EPOCH],
+            ):
+                continue
             last = stable[StableOffsets.LAST_STABLE_OFFSET]
-            # Its row is as old as the last stable offset; the high watermark may have moved since.
-            end = max(stable[StableOffsets.HIGH_WATERMARK], self._ends.get((topic, number), -1))
-            if is_led and not is_any_open and last < end:
+            # That row is as old as the last stable offset; the high watermark may have moved since.
+            replica = self._observer.partition(topic, number).replica(leader)
+            end = max(stable[StableOffsets.HIGH_WATERMARK], replica.watermark)
+            if last < end:
                 yield Leftover(
                     "hanging-transaction",
                     f"{topic}-{number} is held at its last stable offset {last}, below its high "
@@ -231,7 +252,7 @@ class Rest:
 
     def _deletion(self, row: TopicDeletionsRow) -> None:
         topic = row[TopicDeletions.TOPIC]
-        for known in (self._partitions, self._stable, self._ends):
+        for known in (self._partitions, self._stable):
             for key in [key for key in known if key[0] == topic]:
                 del known[key]
         for place in [place for place in self._lags if place[1] == topic]:
@@ -247,12 +268,15 @@ class Rest:
         self._transactions[row[Transactions.TRANSACTIONAL_ID]] = row
 
     def _stable_offset(self, row: StableOffsetsRow) -> None:
-        self._stable[row[StableOffsets.TOPIC], row[StableOffsets.PARTITION]] = row
+        place = row[StableOffsets.TOPIC], row[StableOffsets.PARTITION]
+        known = self._stable.get(place)
+        # A leader that has been replaced, and does not know it yet, may still write some.
+        if known is None or known[StableOffsets.LEADER_EPOCH] <= row[StableOffsets.LEADER_EPOCH]:
+            self._stable[place] = row
 
     def _lag(self, row: LagRow) -> None:
         place = row[Lag.GROUP], row[Lag.TOPIC], row[Lag.PARTITION]
         self._lags[place] = row[Lag.POSITION], row[Lag.HIGH_WATERMARK]
-        self._ends[place[1:]] = row[Lag.HIGH_WATERMARK]
 
     def _stable_lag(self, row: StableLagRow) -> None:
         # It follows the row of the same sample in the other table, and says what may be read.
@@ -266,6 +290,9 @@ class Rest:
             for group, error in list(self._errors.items()):
                 if error[ConsumerErrors.CONSUMER] == node:
                     del self._errors[group]
+            for place, stable in list(self._stable.items()):
+                if server_name(stable[StableOffsets.BROKER]) == node:
+                    del self._stable[place]
 
     def _broker(self, row: BrokerStatesRow) -> None:
         self._brokers[row[BrokerStates.BROKER]] = row

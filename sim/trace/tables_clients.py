@@ -135,7 +135,8 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
     ),
     facts(
         "stable_offsets",
-        "a leader moved the last stable offset of a partition that has transactions",
+        "a leader moved the last stable offset of a partition that has transactions, or begins "
+        "with an open one",
         *REPLICA,
         Column("leader_epoch", "int32", "the leader's epoch"),
         Column("last_stable_offset", "int64", "readers of committed data see what is below it"),

@@ -13,6 +13,7 @@ from sim.protocol.assignors.registry import partition_for_group
 from sim.scenario.loader import load, load_data
 from sim.trace.rows.clients import ConsumerErrors, Groups, StableLag, StableOffsets, Transactions
 from sim.trace.rows.cluster import BrokerStates, NodeStates, PartitionChanges, TopicDeletions
+from sim.trace.rows.log import HighWatermarks
 from sim.trace.rows.run import Lag
 from sim.trace.writer import Trace
 from sim.units import SECOND
@@ -39,9 +40,9 @@ class World:
         return kinds(self.rest.leftovers(second * SECOND))
 
 
-def partition(leader=1, isr="1,2,3", elr=""):
+def partition(leader=1, isr="1,2,3", elr="", epoch=1):
     return PartitionChanges.row(
-        1001, "orders", 0, leader=leader, leader_epoch=1, partition_epoch=2, in_sync=isr,
+        1001, "orders", 0, leader=leader, leader_epoch=epoch, partition_epoch=2, in_sync=isr,
         eligible=elr, replicas="1,2,3", unclean=False,
     )  # fmt: skip
 
@@ -57,10 +58,17 @@ def transaction(state, epoch=0):
     )  # fmt: skip
 
 
-def stable(broker, last, high):
+def stable(broker, last, high, epoch=1):
     return StableOffsets.row(
-        broker, "orders", 0, leader_epoch=1, last_stable_offset=last, high_watermark=high
+        broker, "orders", 0, leader_epoch=epoch, last_stable_offset=last, high_watermark=high
     )
+
+
+def watermark(reached, broker=1):
+    return HighWatermarks.row(
+        broker, "orders", 0, leader_epoch=1, high_watermark=reached, log_end_offset=reached,
+        in_sync_count=3, min_in_sync=2, lowest_in_sync_end=reached,
+    )  # fmt: skip
 
 
 def test_a_cluster_that_has_everything_is_at_rest():
@@ -147,13 +155,31 @@ def test_a_transaction_without_a_coordinator_stays_open():
 def test_a_last_stable_offset_that_stays_while_records_are_committed_hangs():
     world = World().at(1, partition(), stable(1, 4, 4))
     assert world.left() == ()
-    world.at(2, Lag.row("audit", "orders", 0, position=4, committed=4, high_watermark=9))
-    world.at(2, StableLag.row("audit", "orders", 0, position=4, last_stable_offset=4))
+    world.at(2, watermark(9))
     assert world.left() == ("hanging-transaction",)
 
 
-def test_a_former_leader_says_nothing_about_its_partition():
-    world = World().at(1, partition(leader=2), stable(1, 4, 9), stable(2, 9, 9))
+def test_the_high_watermark_of_another_leader_does_not_make_a_transaction_hang():
+    world = World().at(1, partition(), watermark(9, broker=2), stable(1, 4, 4))
+    assert world.left() == ()
+
+
+def test_a_transaction_that_the_leader_s_next_process_has_not_in_its_log_does_not_hang():
+    world = World().at(1, partition(), watermark(9), stable(1, 4, 9))
+    assert world.left() == ("hanging-transaction",)
+    world.at(2, NodeStates.row("broker-1", state="started", incarnation=2), watermark(4))
+    assert world.left() == ()
+
+
+@pytest.mark.parametrize("first", [stable(2, 9, 9), stable(2, 4, 4)])
+def test_a_former_leader_says_nothing_about_its_partition(first):
+    world = World().at(1, partition(leader=2), first, stable(1, 4, 9, epoch=0))
+    assert world.left() == ()
+
+
+def test_a_leader_without_a_row_of_its_epoch_has_nothing_that_hangs():
+    world = World().at(1, partition(epoch=0), stable(1, 4, 4, epoch=0))
+    world.at(2, partition(epoch=1), watermark(9))
     assert world.left() == ()
 
 
@@ -193,27 +219,43 @@ def test_many_leftovers_are_counted():
     assert kinds(some) == ("short-isr",)
 
 
-def test_a_power_loss_that_takes_the_coordinators_log_leaves_a_hanging_transaction():
-    shop = {
-        "name": "shop", "topic": "orders", "rate": "20/s", "record.size": "100B", "stop": "7s",
-        "transaction": {"every": "6s"},
-        "config": {"acks": "all", "transactional.id": "shop", "transaction.timeout.ms": 10_000},
-    }  # fmt: skip
+SHOP = {
+    "name": "shop", "topic": "orders", "rate": "20/s", "record.size": "100B", "stop": "7s",
+    "transaction": {"every": "6s"},
+    "config": {"acks": "all", "transactional.id": "shop", "transaction.timeout.ms": 10_000},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted", None])
+def test_a_power_loss_that_takes_the_coordinators_log_leaves_a_hanging_transaction(isolation):
     billing = {
         "group": "billing", "topics": ["orders"],
-        "config": {"isolation.level": "read_committed", "auto.offset.reset": "earliest"},
+        "config": {"isolation.level": isolation, "auto.offset.reset": "earliest"},
     }  # fmt: skip
     flushed = {"min.insync.replicas": 2, "flush.messages": 1}
     data = losing(
         [{"at": "4s", "do": "power-loss", "target": "all brokers", "for": "2s"}],
         topics={"orders": {"partitions": 1, "replication.factor": 3, "config": flushed}},
-        producers=[shop],
-        consumers=[billing],
+        producers=[SHOP],
+        consumers=[billing] if isolation else [],
         run={"for": "12s", "then": "heal and drain", "seed": 1},
     )
     (found,) = replay(load_data(data), 1, STUCK).findings
     assert found.fingerprint == "stuck: hanging-transaction"
     assert "orders-0 is held at its last stable offset 0" in found.words
+
+
+def test_a_topic_with_and_without_transactions_whose_leader_changes_comes_to_rest():
+    """Only the former leader had transactions; the next one's records are not of any."""
+    plain = {"name": "plain", "topic": "orders", "rate": "20/s", "record.size": "100B"}
+    data = losing(
+        [{"at": "9s", "do": "restart", "target": "leader of orders-0"}],
+        topics={"orders": {"partitions": 1, "replication.factor": 3}},
+        producers=[SHOP | {"transaction": {"every": "1s"}}, plain],
+        consumers=[],
+        run={"for": "16s", "then": "heal and drain", "seed": 1},
+    )
+    assert replay(load_data(data), 1, STUCK).findings == ()
 
 
 @pytest.mark.parametrize(

@@ -158,10 +158,10 @@ class Replica:
         self.config = config
         self.topic_id = ""
         self.transactional = False
-        """True if a transaction has touched it under this leader: its last stable offset is
-        computed only then."""
+        """True if a transaction was open when this leader began, or has touched it since: its last
+        stable offset is computed only then."""
         self.last_stable: Offset = -1
-        """Last stable offset in the last trace row."""
+        """Last stable offset in this leader's last trace row."""
         self.leader: NodeId = NO_LEADER
         self.leader_epoch: LeaderEpoch = NO_EPOCH
         self.partition_epoch = -1
@@ -201,6 +201,8 @@ class Replica:
         self.remotes = {b: r for b, r in self.remotes.items() if b in state.replicas}
         if new_epoch:
             self.epoch_start_offset = self.log.log_end_offset
+            self.transactional = self.log.transactions.has_unstable
+            self.last_stable = -1
             self.log.begin_epoch(state.leader_epoch)
             for broker, remote in self.remotes.items():
                 remote.reset(

@@ -159,8 +159,7 @@ class RaftPerformer:
                 lowest_in_sync_end=replica.lowest_end_in_sync(),
             )
         )
-        if replica.transactional:
-            note_stable(broker, replica, out)
+        note_stable(broker, replica, out)
         self._produces.high_watermark_moved(replica, now, out)
         self._fetches.high_watermark_moved(group.partition)
 
@@ -178,6 +177,7 @@ class RaftPerformer:
                 self._fetches.leadership_changed(partition)
                 out.append(LeadershipApplied(partition, is_leader=True, leader_epoch=epoch))
                 note_leadership(broker, replica, "leader", out)
+                note_stable(broker, replica, out)
                 self._leaders.led(partition, epoch)
                 self.perform(group, group.open_term(now), now, out)
             case Configured():

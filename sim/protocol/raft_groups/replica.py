@@ -55,6 +55,7 @@ class RaftReplica(Replica):
         self.in_sync = self.maximal_in_sync = self.voters
         self.majority_end = self.high_watermark
         self.transactional = self.log.transactions.has_unstable
+        self.last_stable = -1
 
     def follow(self, leader: NodeId, term: LeaderEpoch) -> None:
         """Another member leads the term, or none yet."""

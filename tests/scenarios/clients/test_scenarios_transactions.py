@@ -249,3 +249,28 @@ def test_a_producer_that_begins_no_transaction_any_more_aborts_none(tmp_path):
 def test_a_producer_without_transactions_has_none_to_abort():
     with pytest.raises(ScenarioError, match="no producer has transactions"):
         load_text(text_of(faults=[chosen("application")]))
+
+
+def test_a_leader_that_begins_with_an_open_transaction_has_a_row_of_its_last_stable_offset(
+    tmp_path,
+):
+    """Even if it led before, and that offset has not moved since."""
+    faults = [
+        {"at": "3s", "do": "pause", "target": "leader of orders-0", "for": "5s"},
+        {"at": "12s", "do": "elect-leader", "partition": "orders-0", "election": "preferred"},
+    ]
+    ran = go(
+        tmp_path, producers=[till(transaction={"every": "60s"})], lasts="16s", then="stop",
+        topic={"partitions": 1}, faults=faults,
+        config={"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500},
+    )  # fmt: skip
+    began: dict[int, tuple[int, int]] = {}
+    for row in ran.rows("leadership", topic="orders", role="leader"):
+        began.setdefault(row["leader_epoch"], (row["t_us"], row["broker"]))
+    assert [broker for _, broker in began.values()] == [1, 2, 1]
+    stable = [
+        (row["leader_epoch"], (row["t_us"], row["broker"]), row["last_stable_offset"])
+        for row in ran.rows("stable_offsets", topic="orders")
+        if row["leader_epoch"] > 0
+    ]
+    assert stable[:2] == [(1, began[1], 0), (2, began[2], 0)]

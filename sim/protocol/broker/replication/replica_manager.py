@@ -63,7 +63,7 @@ from sim.protocol.broker.replication.leader.transactions import TransactionPath
 from sim.protocol.broker.replication.log_ends import ends_of_logs
 from sim.protocol.broker.replication.log_locks import LogLocks
 from sim.protocol.broker.replication.removal import ReplicaRemoval
-from sim.protocol.broker.replication.trace_rows import note_leadership
+from sim.protocol.broker.replication.trace_rows import note_leadership, note_stable
 from sim.protocol.broker.replication_quotas import quotas_of
 from sim.protocol.broker.tiered.ports import AuxStateDone, RemoteReadDone, RoleApplied
 from sim.protocol.events import (
@@ -444,10 +444,10 @@ class ReplicaManager:
                 )
             )
         self.delayed_fetches.in_sync_changed(replica)
-        replica.transactional = replica.log.transactions.has_unstable
         note_leadership(self.hosted.broker, replica, "leader", out)
         self._apply_tier(replica, out)
         self.watermarks.advance(replica, now, out)
+        note_stable(self.hosted.broker, replica, out)
 
     def _follow(
         self,

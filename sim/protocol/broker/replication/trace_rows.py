@@ -63,7 +63,9 @@ def note_log_start(
 
 
 def note_stable(broker: NodeId, replica: Replica, out: Effects) -> None:
-    """Trace row of a last stable offset, if it has moved."""
+    """Trace row of a leader's last stable offset, if it has transactions and that has moved."""
+    if not (replica.transactional and replica.is_leader):
+        return
     stable = replica.log.transactions.last_stable_offset(replica.high_watermark)
     if stable == replica.last_stable:
         return

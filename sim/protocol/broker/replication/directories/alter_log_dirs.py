@@ -407,7 +407,6 @@ class AlterLogDirs:
             self._broke(move, str(failure), now, out)
             return
         replica.log = promoted.log
-        replica.transactional = replica.is_leader and promoted.log.transactions.has_unstable
         del self.moves[partition]
         self._drop(move)
         self._fetchers.note_start(replica, start, "moved", out)

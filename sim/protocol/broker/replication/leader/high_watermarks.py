@@ -65,8 +65,7 @@ class HighWatermarks:
                 lowest_in_sync_end=replica.lowest_end_in_sync(),
             )
         )
-        if replica.transactional:
-            note_stable(hosted.broker, replica, out)
+        note_stable(hosted.broker, replica, out)
         self._produces.high_watermark_moved(replica, now, out)
         self._fetches.high_watermark_moved(partition)
         if partition in self._watched:
