@@ -18,6 +18,11 @@ SHOP = {
     "name": "shop", "topic": "orders", "rate": "200/s", "record.size": "100B", "stop": "5s",
     "config": {"acks": 1},
 }  # fmt: skip
+TRANSACTING = {
+    "name": "shop", "topic": "orders", "rate": "20/s", "record.size": "100B", "stop": "7s",
+    "transaction": {"every": "6s"},
+    "config": {"acks": "all", "transactional.id": "shop", "transaction.timeout.ms": 10_000},
+}  # fmt: skip
 LATE = {
     "at": "1s", "do": "delay", "between": "leader of orders-0", "and": ["all brokers"],
     "one-way": True, "by": "50ms", "for": "3s",
@@ -37,6 +42,18 @@ def losing(faults=(LATE, CRASH), **parts):
         "expect": {"lost_acked": 0},
     }
     return plain | parts
+
+
+def losing_a_coordinators_log(**parts):
+    """Data of a scenario in which the topic has flushed its records, the coordinator nothing."""
+    flushed = {"min.insync.replicas": 2, "flush.messages": 1}
+    return losing(
+        [{"at": "4s", "do": "power-loss", "target": "all brokers", "for": "2s"}],
+        topics={"orders": {"partitions": 1, "replication.factor": 3, "config": flushed}},
+        producers=[TRANSACTING],
+        run={"for": "12s", "then": "heal and drain", "seed": 1},
+        **parts,
+    )
 
 
 def written(path, plain):

@@ -17,7 +17,7 @@ from sim.trace.rows.log import HighWatermarks
 from sim.trace.rows.run import Lag
 from sim.trace.writer import Trace
 from sim.units import SECOND
-from tests.hunting.losing import losing
+from tests.hunting.losing import TRANSACTING, losing, losing_a_coordinators_log
 
 STUCK = sought.parse("stuck")
 HOME = partition_for_group("shop")
@@ -219,27 +219,13 @@ def test_many_leftovers_are_counted():
     assert kinds(some) == ("short-isr",)
 
 
-SHOP = {
-    "name": "shop", "topic": "orders", "rate": "20/s", "record.size": "100B", "stop": "7s",
-    "transaction": {"every": "6s"},
-    "config": {"acks": "all", "transactional.id": "shop", "transaction.timeout.ms": 10_000},
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted", None])
 def test_a_power_loss_that_takes_the_coordinators_log_leaves_a_hanging_transaction(isolation):
     billing = {
         "group": "billing", "topics": ["orders"],
         "config": {"isolation.level": isolation, "auto.offset.reset": "earliest"},
     }  # fmt: skip
-    flushed = {"min.insync.replicas": 2, "flush.messages": 1}
-    data = losing(
-        [{"at": "4s", "do": "power-loss", "target": "all brokers", "for": "2s"}],
-        topics={"orders": {"partitions": 1, "replication.factor": 3, "config": flushed}},
-        producers=[SHOP],
-        consumers=[billing] if isolation else [],
-        run={"for": "12s", "then": "heal and drain", "seed": 1},
-    )
+    data = losing_a_coordinators_log(consumers=[billing] if isolation else [])
     (found,) = replay(load_data(data), 1, STUCK).findings
     assert found.fingerprint == "stuck: hanging-transaction"
     assert "orders-0 is held at its last stable offset 0" in found.words
@@ -251,7 +237,7 @@ def test_a_topic_with_and_without_transactions_whose_leader_changes_comes_to_res
     data = losing(
         [{"at": "9s", "do": "restart", "target": "leader of orders-0"}],
         topics={"orders": {"partitions": 1, "replication.factor": 3}},
-        producers=[SHOP | {"transaction": {"every": "1s"}}, plain],
+        producers=[TRANSACTING | {"transaction": {"every": "1s"}}, plain],
         consumers=[],
         run={"for": "16s", "then": "heal and drain", "seed": 1},
     )

@@ -10,8 +10,14 @@ from typing import NamedTuple
 
 import pytest
 
+from sim.hunting import sought
+from sim.hunting.replay import recorded
 from sim.inspect.dump import dump
 from sim.log.producers.transaction_index import ABORTED_ENTRY
+from sim.scenario.loader import load_data
+from tests.hunting.losing import losing_a_coordinators_log
+from tests.kafka.recovery import copied
+from tests.scenarios.run_kit import Ran
 
 pytestmark = pytest.mark.kafka
 
@@ -81,11 +87,46 @@ def test_a_real_broker_ends_what_is_open_and_serves_the_same_committed_records(
         assert "CompleteAbort" in described(kafka, server, "open")
 
 
+def test_kafka_s_tool_finds_the_transaction_that_hangs_after_a_power_loss_and_ends_it(
+    kafka, tmp_path
+):
+    """What a hunt calls hanging (KIP-664), of a topic that nobody reads."""
+    scenario = load_data(losing_a_coordinators_log())
+    stuck = recorded(scenario, 1, sought.parse("stuck"), tmp_path / "run")
+    assert [finding.fingerprint for finding in stuck] == ["stuck: hanging-transaction"]
+    assert "orders-0 is held at its last stable offset 0" in stuck[0].words
+    with kafka.Cluster(copied(Ran(tmp_path / "run"), tmp_path / "real"), tmp_path) as cluster:
+        server = cluster.servers[0]
+        (hanging,) = found_hanging(kafka, server)
+        assert hanging[:2] == ["orders", "0"]
+        first = hanging[HANGING.index("StartOffset")]
+        assert first == "0"
+        place = ("--topic", "orders", "--partition", "0")
+        transactions(kafka, server, "abort", *place, "--start-offset", first)
+        assert found_hanging(kafka, server) == []
+
+
+HANGING = [
+    "Topic", "Partition", "ProducerId", "ProducerEpoch", "CoordinatorEpoch", "StartOffset",
+    "LastTimestamp", "Duration(min)",
+]  # fmt: skip
+
+
+def found_hanging(kafka, server):
+    """Rows of what the tool finds; a simulated transaction is years old for it."""
+    printed = transactions(kafka, server, "find-hanging", "--topic", "orders")
+    lines = [line.split() for line in printed.splitlines()]
+    return [line for line in lines[lines.index(HANGING) + 1 :] if line[:1] == ["orders"]]
+
+
 def described(kafka, server, name):
-    command = kafka.java(
-        "org.apache.kafka.tools.TransactionsCommand",
-        "--bootstrap-server", server, "describe", "--transactional-id", name,
-    )  # fmt: skip
+    return transactions(kafka, server, "describe", "--transactional-id", name)
+
+
+def transactions(kafka, server, *words):
+    """What ``kafka-transactions.sh`` prints."""
+    main = "org.apache.kafka.tools.TransactionsCommand"
+    command = kafka.java(main, "--bootstrap-server", server, *words)
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
