@@ -120,10 +120,9 @@ class Injector:
     def heal_all(self) -> None:
         """Heals everything, then starts every server that is down; for the end of a run.
 
+        A server that runs beside a replaced disk is restarted: only a start mounts the new one.
         Disks with a capacity are extended first, and so are heaps. Waits for a controlled shutdown
         in progress: :attr:`is_settled` turns true then.
-
-        A controlled shutdown that is under way is waited for: :attr:`is_settled` turns true then.
         """
         for entry in self._entries:
             if entry.began_us is not None and entry.healed_us is None:
@@ -136,6 +135,9 @@ class Injector:
                 disk.extend()
             if not host.powered:
                 host.power_on()
+        for server in servers:
+            if server.running and any(disk.awaits_mount for disk in hosts[server.name].disks):
+                server.crash()
         start_stopped(servers, hosts)
 
     def conclude(self) -> None:

@@ -181,6 +181,10 @@ class Administrator(Protocol):
 class Disk(Protocol):
     """One log directory's disk."""
 
+    @property
+    def awaits_mount(self) -> bool:
+        """True if it was replaced, and no process has mounted the new one."""
+
     def affected(self, trouble: Trouble) -> int:
         """Number of operations that a kind of fault has affected so far."""
 

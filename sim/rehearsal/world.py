@@ -43,6 +43,11 @@ class RealDisk:
         self._node = node
         self._formats = formats
 
+    @property
+    def awaits_mount(self) -> bool:
+        """False: it is replaced while its process is down."""
+        return False
+
     def swap(self) -> int:
         """Replaces it by an empty, formatted one; returns the number of lost files."""
         files = wipe(self._directory)

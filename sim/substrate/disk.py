@@ -173,6 +173,11 @@ class Disk:
         """Makes fsyncs lie: they take their time, and move nothing."""
         self.store.lies = True
 
+    @property
+    def awaits_mount(self) -> bool:
+        """True if it was replaced, and no process has mounted the new one."""
+        return self.store.awaits_mount
+
     def swap(self) -> int:
         """Replaces it by an empty disk, under a process that is down; returns files lost."""
         files = self.store.file_count

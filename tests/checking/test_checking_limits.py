@@ -359,6 +359,32 @@ def test_what_policy_removed_elsewhere_may_be_truncated_and_what_it_left_may_not
         facts.truncate(3, 0)
 
 
+def decided_twice(facts):
+    """Two transactions of one epoch (before KIP-890): committed, then aborted."""
+    facts.pay(0)
+    facts.coordinate("PrepareCommit")
+    facts.mark(4, epoch=0)
+    facts.pay(5, sequence=4)
+    facts.coordinate("PrepareAbort")
+
+
+def test_a_marker_of_a_former_decision_comes_only_where_a_message_came_twice(facts):
+    """A leader of then takes it, if epoch and coordinator are the same (checkProducerEpoch)."""
+    decided_twice(facts)
+    facts.row("faults", 0, "duplicate", "began", "", "", True, "")
+    facts.mark(9, epoch=0)
+    assert facts.report("markers-follow-the-decision").suspended
+    with pytest.raises(InvariantBroken, match=r"decided is \(0, False, 3\)"):
+        facts.mark(10, epoch=1)
+
+
+def test_without_such_a_fault_a_marker_of_a_former_decision_breaks_the_promise(facts):
+    decided_twice(facts)
+    facts.row("faults", 0, "delay", "began", "", "", True, "")
+    with pytest.raises(InvariantBroken, match="markers-follow-the-decision"):
+        facts.mark(9, epoch=0)
+
+
 def test_a_leader_that_was_replaced_may_write_what_a_former_coordinator_said(facts):
     """Nobody else will have it: what it knows of coordinators is as old as its office."""
     facts.pay(0)

@@ -22,6 +22,7 @@ from sim.trace.rows.clients import (
 )
 from sim.trace.rows.cluster import Leadership, LeadershipRow, PartitionChanges
 from sim.trace.rows.log import Appends, AppendsRow
+from sim.trace.rows.run import Faults, FaultsRow
 
 _PREPARED = {"PrepareCommit": True, "PrepareAbort": False}
 
@@ -196,23 +197,31 @@ class MarkersFollowTheDecision(Invariant):
         "earlier coordinator than the one before it."
     )
     source = "S34; TransactionMarkerChannelManager, ProducerAppendInfo.checkCoordinatorEpoch"
-    conditions = "always; the order of coordinators where the leader is the controller's"
+    conditions = (
+        "always, but for a former decision of the epoch where a message came twice; the order of "
+        "coordinators where the leader is the controller's"
+    )
 
     def _watch(self, observer: Observer) -> None:
         self._observer = observer
         self._decided: dict[ProducerId, tuple[int, bool, LeaderEpoch]] = {}
+        self._former: dict[tuple[ProducerId, int, bool], None] = {}
+        """Every decision; before KIP-890 several transactions have one epoch."""
+        self._comes_twice = False
         self._coordinators: dict[tuple[str, int, ProducerId], LeaderEpoch] = {}
         observer.listen("transactions", self._transaction)
         observer.listen("markers", self._marker)
+        observer.listen("faults", self._fault)
+
+    def _fault(self, row: FaultsRow) -> None:
+        self._comes_twice |= row[Faults.KIND] == "duplicate"
 
     def _transaction(self, row: TransactionsRow) -> None:
         committed = _PREPARED.get(row[Transactions.STATE])
         if committed is not None:
-            self._decided[row[Transactions.PRODUCER_ID]] = (
-                row[Transactions.PRODUCER_EPOCH],
-                committed,
-                row[Transactions.COORDINATOR_EPOCH],
-            )
+            producer, epoch = row[Transactions.PRODUCER_ID], row[Transactions.PRODUCER_EPOCH]
+            self._decided[producer] = epoch, committed, row[Transactions.COORDINATOR_EPOCH]
+            self._former[producer, epoch, committed] = None
 
     def _marker(self, row: MarkersRow) -> None:
         self.checked += 1
@@ -226,6 +235,9 @@ class MarkersFollowTheDecision(Invariant):
             f"{'COMMIT' if is_commit else 'ABORT'}"
         )
         if decided is None or decided[:2] != (epoch, is_commit):
+            if self._comes_twice and (producer, epoch, is_commit) in self._former:
+                self.suspend("by a request that came twice")
+                return
             found = f"{marker_text}; decided is {decided}"
             raise self.broken(at, server_name(broker), found, partition)
         change = partition.change

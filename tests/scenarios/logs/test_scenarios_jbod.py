@@ -214,3 +214,24 @@ def test_a_broker_that_halts_for_any_directory_is_noticed(tmp_path, monkeypatch)
     )
     ran = go(tmp_path, cluster=THREE, topic=SIX, faults=[failing()], lasts="6s", then="stop")
     assert ran.rows("node_states", node="broker-1", state="crashed")
+
+
+def test_a_broker_that_has_not_noticed_its_replaced_disk_when_the_run_is_healed_is_restarted(
+    tmp_path,
+):
+    """It would halt a moment later, when nothing is started any more."""
+    ran = go(tmp_path, topic=SIX, faults=[failing("5999ms", 0, **{"for": "1ms"})], lasts="6s")
+    assert not ran.faults[0]["took_effect"]
+    states = [row["state"] for row in ran.rows("node_states", node="broker-1")]
+    assert states[-2:] == ["crashed", "started"]
+    assert ran.rows("partition_changes", topic="orders", partition=0)[-1]["in_sync"] == "1,2,3"
+
+
+def test_a_log_directory_whose_disk_was_replaced_is_mounted_when_the_run_is_healed(tmp_path):
+    ran = go(tmp_path, cluster=THREE, topic=SIX, faults=[failing()], lasts="6s")
+    assert offline(ran)
+    last = {
+        row["partition"]: row["in_sync"] for row in ran.rows("partition_changes", topic="orders")
+    }
+    assert set(last.values()) == {"1,2,3"}
+    assert directory_names(ran, 1)
