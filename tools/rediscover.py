@@ -247,7 +247,7 @@ SCENES: Final = (
     ),
     Scene(
         ("behaviours.transactions=kip98", "behaviours.transaction.verification=off"),
-        # A power loss that takes the coordinator's log leaves one, too, with any rules.
+        # Whatever takes the transaction from its coordinator leaves one, too, as in F5.
         (Entry("F4", "a hanging transaction", "stuck", ("hanging-transaction",), 2, "hold"),),
         _transactions(),
     ),
