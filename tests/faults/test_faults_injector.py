@@ -65,6 +65,7 @@ class FakeBroker:
 
 @dataclass
 class FakeDisk:
+    awaits_mount: bool = False
     troubles: dict = field(default_factory=dict)
     state: list = field(default_factory=list)
 
@@ -448,6 +449,15 @@ def test_heal_all_mends_what_is_open_and_starts_every_server_that_is_down():
     assert bench.world.network.rules == []
     assert bench.world.host_of("broker-2").disks[0].state == ["extended"]
     assert bench.injector.is_settled
+
+
+def test_heal_all_restarts_a_server_that_runs_beside_a_replaced_disk_and_no_other():
+    bench = Bench(fault("crash", node("shop"))).run(2 * S)
+    bench.world.host_of("broker-2").disks[0].awaits_mount = True
+    bench.injector.heal_all()
+    calls = {name: bench.world.nodes[name].calls for name in bench.world.servers}
+    assert calls.pop("broker-2") == ["crash", "start"]
+    assert not any(calls.values())
 
 
 def test_heal_all_starts_a_client_that_a_fault_killed():
